@@ -1,0 +1,83 @@
+"""The proof that a server gives of itself, and the rule that decides whether a cell may be measured on it.
+
+The plugin fills an `Attestation` inside the scheduler process after the workers are built (see ``serving``); SGLang
+publishes it in ``/server_info`` under the key ``specbench``. `mismatches` compares it with what the launch asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sglang_specbench import SGLANG_VERSION, __version__
+from sglang_specbench.arms import DRAFTED, WINDOW, Arm, Proposal
+
+KEY = "specbench"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attestation:
+    """What one server process says that it runs. All values are plain JSON."""
+
+    plugin_version: str
+    sglang_version: str
+    arm: str
+    proposal: str  # as seen in the worker: none | argmax | sampled
+    device: str  # cpu | cuda
+    dtype: str
+    worker: str = ""  # draft worker class
+    draft_model: str = ""  # class of the loaded draft model
+    head: str = ""  # class of the draft sampler; "" if the head runs eager or there is none
+    head_folded: bool = False  # the head is part of the captured draft graph
+    window: int = 1  # positions verified a block
+    drafted: int = 0  # slots drafted a block
+    candidate_pool: int | None = None  # Domino's
+    graph_sizes: tuple[int, ...] = ()  # captured decode batch sizes; () on CPU
+    seed: int | None = None
+    target_digest: str = ""
+    draft_digest: str = ""
+    verification: str = "exact"  # "exact", or what it falls back to
+    threads: int = 0  # torch intra-op threads of the scheduler
+    patches: Mapping[str, str] = field(default_factory=dict)  # name -> "applied" | "not needed"
+
+    def to_json(self) -> dict[str, Any]:
+        """As published in ``/server_info``."""
+        return asdict(self)
+
+
+def mismatches(
+    seen: Mapping[str, Any] | None,
+    arm: Arm,
+    proposal: Proposal,
+    *,
+    seed: int,
+    target_digest: str,
+    draft_digest: str,
+) -> list[str]:
+    """Why a server with attestation ``seen`` must not be measured as ``arm``; empty when it may.
+
+    Each reason names the field with the wanted and the seen value.
+    """
+    if not seen:
+        return ["no attestation in /server_info: the specbench plugin did not load"]
+    wanted: dict[str, Any] = {
+        "plugin_version": __version__,
+        "sglang_version": SGLANG_VERSION,
+        "arm": arm.name,
+        "proposal": proposal,
+        "seed": seed,
+        "target_digest": target_digest,
+        "verification": "exact",
+    }
+    if arm.head:
+        wanted |= {"draft_digest": draft_digest, "window": WINDOW, "drafted": DRAFTED}
+        if seen.get("device") == "cuda":
+            wanted |= {"head": arm.head, "head_folded": True}
+    reasons = [
+        f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v
+    ]
+    models = (arm.served_model,) if arm.served_model else arm.architectures
+    if models and seen.get("draft_model") not in models:
+        reasons.append(f"draft_model: wanted {' or '.join(models)}, server says {seen.get('draft_model')!r}")
+    patches = seen.get("patches") or {}
+    reasons += [f"patch {name!r} is not applied" for name in arm.patches if patches.get(name) != "applied"]
+    return reasons
