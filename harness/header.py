@@ -52,9 +52,7 @@ class Header:
         if self.outcome not in OUTCOMES:
             raise ValueError(f"outcome {self.outcome!r} is not one of {', '.join(OUTCOMES)}")
         if (self.outcome == "ok") != (self.wall_s is not None):
-            raise ValueError(
-                f"outcome {self.outcome!r} with wall_s {self.wall_s!r}: a time belongs to ok cells only"
-            )
+            raise ValueError(f"outcome {self.outcome!r} with wall_s {self.wall_s!r}: a time belongs to ok cells only")
 
     def to_json(self) -> str:
         """Canonical JSON."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Counts, times and hashes of one request. Times are seconds of the client's monotonic clock since the cell began."""
+    """Counts, times and hashes of one request; times in seconds of the client's clock since the cell began."""
 
     index: int  # place in the cell's fixed order
     prompt_id: str

@@ -4,6 +4,4 @@ Importing this package loads the standard library only. SGLang and torch are imp
 """
 
 __version__ = "0.1.0"
-SGLANG_VERSION = (
-    "0.5.23"  # the one release that the patches, log patterns and checkpoint keys were written for
-)
+SGLANG_VERSION = "0.5.23"  # the one release that the patches, log patterns and checkpoint keys were written for

@@ -26,9 +26,7 @@ class Arm:
     name: str
     title: str
     algorithm: str = ""  # --speculative-algorithm; "" is autoregressive decoding
-    checkpoint: str = (
-        ""  # which trained drafter it loads: a key of the sweep's [target.*.drafters]; "" = none
-    )
+    checkpoint: str = ""  # which trained drafter it loads: a key of the sweep's [target.*.drafters]; "" = none
     architectures: tuple[str, ...] = ()  # architectures[0] that the checkpoint's config.json may name
     served_model: str = ""  # model class that must be seen in the server; "" = architectures[0]
     head: str = ""  # draft-sampler class folded into the draft CUDA graph; "" = no block head
@@ -63,7 +61,7 @@ _DFLASH = ("--speculative-num-draft-tokens", str(WINDOW))
 _DSPARK = ("--speculative-dspark-block-size", str(DRAFTED))
 _GREEDY_DSPARK = {"SGLANG_DSPARK_USE_GREEDY_DRAFT": "1"}
 _SAMPLED_LILICORR = {"SGLANG_ENABLE_LILICORR_SAMPLING": "1", "SGLANG_LILICORR_REQUIRE_SAMPLING": "1"}
-_ANCHOR = "anchor rows are positional: at concurrency above 1 a block after a batch change may use a stale anchor (costs tau only)"
+_ANCHOR = "above concurrency 1 a block after a batch change may use a neighbour's anchor row (costs tau only)"
 _FOLDED_LILICORR = r"LiLiCorr select folded into the draft cuda graph"
 
 
@@ -173,7 +171,7 @@ _ROWS = (
         ),
         sampling="sampled",
         needs=("cuda",),
-    ),  # fmt: skip
+    ),
     Arm(
         name="ngram",
         title="n-gram",

@@ -9,7 +9,6 @@ import os
 import sys
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -40,22 +39,25 @@ COMMANDS = {
 
 
 class LazyGroup(TyperGroup):
-    """A click group whose commands are entry points, loaded when called."""
+    """A group whose commands are entry points, loaded when called.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    Typed with Any: typer 0.16 builds on the click package, later releases on a copy of it inside typer.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any | None:
         if cmd_name not in COMMANDS:
             raise UserError(f"specbench: unknown command {cmd_name!r}", near_name(cmd_name, COMMANDS))
         return _load(cmd_name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _load(name: str) -> click.Command:
+def _load(name: str) -> Any:
     found = importlib.metadata.entry_points(group="specbench.commands", name=name)
     target: Any = next(iter(found)).load()
     if isinstance(target, typer.Typer):

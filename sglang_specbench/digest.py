@@ -1,7 +1,7 @@
 """The content address of a model folder: what a result means by "these weights".
 
-A digest covers ``config.json``, every ``*.safetensors`` and the tokenizer files, by name and bytes. Shards of a large
-model are hashed once per (size, mtime) and remembered in the user's cache folder, so that planning stays quick.
+A digest covers ``config.json``, every ``*.safetensors`` and the tokenizer files, by name and bytes. Shards of a
+large model are hashed once per (size, mtime) and remembered in the user's cache folder, so that planning stays quick.
 """
 
 import hashlib
