@@ -28,6 +28,7 @@ class Cell:
     seed: int  # --random-seed of the server
     concurrency: int
     repeat: int = 0  # allocation number; A/A repeats of one arm differ in it
+    replica: int = 0  # 1: the AR bracket that closes an allocation; 0: everything else
     prompts: int  # how many prompts, from the front of the set
     max_new_tokens: int
     ignore_eos: bool = False
@@ -36,6 +37,7 @@ class Cell:
     device: str = "cuda"  # cuda | cpu
     dtype: str = "bfloat16"
     render: str = ""  # recipe and digest of tokenizer + chat template
+    graph_sizes: tuple[int, ...] = ()  # captured decode batch sizes; () on CPU
     server: tuple[str, ...] = ()  # server arguments that the sweep adds, in order
     versions: tuple[str, ...] = ()  # "sglang 0.5.23", "specbench 0.1.0"
 
@@ -49,7 +51,7 @@ class Cell:
     def launch_key(self) -> tuple[Any, ...]:
         """Cells with the same key can be served by one server process."""
         return (self.target, self.target_digest, self.arm, self.proposal, self.draft_digest, self.seed,
-                self.repeat, self.device, self.dtype, self.server, self.versions)  # fmt: skip
+                self.repeat, self.replica, self.device, self.dtype, self.graph_sizes, self.server, self.versions)  # fmt: skip
 
     @property
     def label(self) -> str:
@@ -57,5 +59,5 @@ class Cell:
         tier = f"/{self.tier}" if self.tier else ""
         return (
             f"{self.target}/{self.arm} {self.prompt_set}{tier} T={self.temperature:g} "
-            f"seed {self.seed} c={self.concurrency} r{self.repeat}"
+            f"seed {self.seed} c={self.concurrency} r{self.repeat}" + (" closing" if self.replica else "")
         )
