@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("sglang_specbench", "drafters", "harness", "plots")
+HEAVY = ("torch", "sglang", "transformers", "pandas", "matplotlib")
 DRAFTERS = ("dflash", "dflash2", "domino", "dspark", "lilicorr")
 
 
@@ -39,7 +40,7 @@ def test_entry_points_and_the_command_list_agree():
     "module", ["sglang_specbench.cli", "harness.cell", "harness.plan", "harness.sweep", "sglang_specbench.plugin"]
 )
 def test_light_modules_load_nothing_heavy(module):
-    code = f"import sys, {module}; print([m for m in ('torch', 'sglang', 'transformers', 'pandas', 'matplotlib') if m in sys.modules])"
+    code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
