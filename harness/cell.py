@@ -50,8 +50,10 @@ class Cell:
     @property
     def launch_key(self) -> tuple[Any, ...]:
         """Cells with the same key can be served by one server process."""
-        return (self.target, self.target_digest, self.arm, self.proposal, self.draft_digest, self.seed,
-                self.repeat, self.replica, self.device, self.dtype, self.graph_sizes, self.server, self.versions)  # fmt: skip
+        return (
+            *(self.target, self.target_digest, self.arm, self.proposal, self.draft_digest, self.seed),
+            *(self.repeat, self.replica, self.device, self.dtype, self.graph_sizes, self.server, self.versions),
+        )
 
     @property
     def label(self) -> str:
