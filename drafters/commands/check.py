@@ -1,0 +1,27 @@
+"""``specbench check``: a table of what is wrong with a checkpoint, exit code 1 when there is anything."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(help="Checkpoint folder: config.json and *.safetensors.")],
+    target: Annotated[Path | None, typer.Option(help="The target's folder, to compare sizes, depth and mask.")] = None,
+) -> None:
+    """Find what SGLang would not tell you about a drafter checkpoint."""
+    from drafters.check import check as findings_of
+
+    findings = findings_of(folder, target)
+    console = Console()
+    if not findings:
+        console.print(f"{folder}: nothing wrong")
+        return
+    table = Table("where", "what is wrong", "remedy", title=str(folder))
+    for finding in findings:
+        table.add_row(finding.where, finding.problem, finding.remedy)
+    console.print(table)
+    raise typer.Exit(1)

@@ -1,0 +1,40 @@
+"""``specbench generate``: from prompts to the corpus that drafters are trained on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def generate(
+    output: Annotated[Path, typer.Argument(help="JSONL to write; a second call does what is missing in it.")],
+    target: Annotated[str, typer.Option(help="Folder or hub name of the target, for its chat template.")],
+    server: Annotated[str, typer.Option(help="URL of an SGLang server that serves the target.")],
+    prompts: Annotated[
+        Path | None, typer.Option(help="JSONL of conversations; default: the paper's corpus, streamed from the hub.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Conversations of each split of the paper's corpus.")] = None,
+    concurrency: Annotated[int, typer.Option(help="Conversations in flight.")] = 64,
+) -> None:
+    """Regenerate the answers of a corpus with the target."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from transformers import AutoTokenizer
+
+    from drafters import nemotron
+    from drafters.data import read_conversations
+    from drafters.generate import regenerate
+
+    conversations = read_conversations(prompts) if prompts else nemotron.stream(limit=limit)
+    tokenizer = AutoTokenizer.from_pretrained(target)
+    columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed"))
+    counts = {"done": 0, "failed": 0}
+    with Progress(*columns, TimeElapsedColumn()) as progress:
+        task = progress.add_task("", total=None, **counts)
+
+        def on_done(succeeded: bool) -> None:
+            counts["done" if succeeded else "failed"] += 1
+            progress.update(task, **counts)
+
+        regenerate(conversations, output, tokenizer, server=server, concurrency=concurrency, on_done=on_done)
+    if counts["failed"]:
+        raise typer.Exit(5)
