@@ -56,7 +56,8 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
     partial = path.with_name(f".{path.stem}.{os.getpid()}{PARTIAL}")
     try:
         with partial.open("wb") as handle:
-            pq.write_table(table, handle, compression="zstd")
+            # columns of a few hundred values: dictionaries and statistics cost more to read than they save
+            pq.write_table(table, handle, compression="zstd", use_dictionary=False, write_statistics=False)
             handle.flush()
             os.fsync(handle.fileno())
         partial.replace(path)
@@ -84,7 +85,7 @@ def read(path: Path) -> tuple[Header, list[Row]]:
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows as an Arrow table, header in its metadata. Raises as `read`."""
-    return _guarded(lambda p: pq.ParquetFile(p).read(columns=columns), path)
+    return _guarded(lambda p: pq.ParquetFile(p).read(columns=columns, use_threads=False), path)
 
 
 def parse_header(path: Path, metadata: Mapping[bytes, bytes] | None) -> Header:

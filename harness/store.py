@@ -17,7 +17,7 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,7 @@ def _flat(header: Header) -> dict[str, Any]:
     own = {k: v for k, v in vars(header).items() if k not in ("cell", "environment")}
     environment = {f"env_{k}": v for k, v in header.environment.items()}
     wall = {"wall_s": float("nan") if header.wall_s is None else header.wall_s}
-    return {"cell": header.cell.id, **asdict(header.cell), **own, **wall, **environment}
+    return {"cell": header.cell.id, **vars(header.cell), **own, **wall, **environment}
 
 
 def _rows(files: Sequence[Path], tables: Sequence[pa.Table], columns: Sequence[str]) -> pd.DataFrame:
