@@ -31,7 +31,7 @@ def config_findings(config: Config, target: Config | None) -> list[Finding]:
         problem = f"SGLang has no block drafter {config.get('architectures')}"
         return [Finding("architectures", problem, f"write one of {known} (Domino is DFlashDraftModel)")]
     found = [finding for trap in _TRAPS for finding in trap(config)]
-    found += [finding for finding in _HEADS.get(kind(config), _no_trap)(config)]
+    found += _HEADS.get(kind(config), _no_trap)(config)
     return found + ([f for trap in _BESIDE_TARGET for f in trap(config, target)] if target else [])
 
 
