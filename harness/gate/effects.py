@@ -1,0 +1,88 @@
+"""From counts and times to effects: how much tau and throughput changed, and how surely.
+
+tau is a ratio of sums over prompts, so its log ratio between two runs is linearised per prompt (the influence function
+of a ratio estimator, e.g. Cochran, Sampling Techniques, 1977, section 6.4): prompts are the clusters, and a prompt
+measured in both runs enters as a pair. Throughput has one number per allocation (a go on one device): cells of one
+allocation share its luck, so the allocation is the unit, and an arm's number is its mean log throughput over the cells
+relative to AR in the same allocation.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.gate.judgement import Effect
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TauChange:
+    """Change of log tau in one setting, and each prompt's share in it (mean 0; its spread is the doubt)."""
+
+    value: float
+    prompts: tuple[Hashable, ...]  # (prompt set, prompt id): a prompt is one cluster in all settings that use it
+    influence: Array
+
+
+def tau_change(prompts: Sequence[Hashable], baseline: tuple[Array, Array], candidate: tuple[Array, Array]) -> TauChange:
+    """Pair two runs over ``prompts``; each side is (accepted drafts, verify blocks) per prompt, turns and seeds summed.
+
+    Raises ValueError on fewer than two prompts or a side without blocks.
+    """
+    if len(prompts) < 2 or min(baseline[1].sum(), candidate[1].sum()) == 0:
+        raise ValueError("tau needs two paired prompts or more, and verify blocks on both sides")
+    (before, a), (after, b) = _log_tau(*baseline), _log_tau(*candidate)
+    return TauChange(after - before, tuple(prompts), b - a)
+
+
+def _log_tau(correct: Array, blocks: Array) -> tuple[float, Array]:
+    """Log of 1 + C/V, and each prompt's influence on it."""
+    tau = 1 + correct.sum() / blocks.sum()
+    return math.log(tau), (correct + blocks - tau * blocks) / (blocks.mean() * tau)
+
+
+def tau_effect(changes: Sequence[TauChange]) -> Effect:
+    """Mean change over settings; a prompt that several settings share counts as one cluster.
+
+    The standard error sums, per prompt, its shares in all settings, so that settings with common prompts (temperature 0
+    and 1 of one set) are not taken for independent.
+    """
+    shares: dict[Hashable, float] = {}
+    for change in changes:
+        n, scale = len(change.prompts), len(changes)
+        for prompt, influence in zip(change.prompts, change.influence, strict=True):
+            shares[prompt] = shares.get(prompt, 0.0) + float(influence) / (n * scale)
+    clusters = len(shares)
+    variance = clusters / (clusters - 1) * sum(share**2 for share in shares.values())
+    return Effect(value=float(np.mean([c.value for c in changes])), se=math.sqrt(variance), df=clusters - 1)
+
+
+def throughput_effect(baseline: Array, candidate: Array, floor_sd: float = 0.0, floor_df: float = 0.0) -> Effect:
+    """Change of the mean log throughput between two groups of allocations.
+
+    ``floor_sd`` is the standard deviation of such a number between A/A allocations (the measured noise floor, with
+    ``floor_df`` degrees of freedom); it is pooled with the spread inside the two groups, so that a candidate noisier
+    than the floor widens its own interval. Raises ValueError if no spread is known at all.
+    """
+    groups = [baseline, candidate]
+    squares = floor_df * floor_sd**2 + sum(float(((g - g.mean()) ** 2).sum()) for g in groups)
+    df = floor_df + sum(len(g) - 1 for g in groups)
+    if df <= 0:
+        raise ValueError("one allocation a side and no noise floor: measure an A/A repeat")
+    se = math.sqrt(squares / df * (1 / len(baseline) + 1 / len(candidate)))
+    return Effect(value=float(candidate.mean() - baseline.mean()), se=se, df=df)
+
+
+def pooled_logs(throughput: Mapping[tuple[str, Hashable], float], settings: Iterable[Hashable]) -> dict[str, float]:
+    """Mean log throughput over ``settings``, per allocation; ``throughput`` is {(allocation, setting): tokens/s}.
+
+    An allocation that lacks one of the settings gives no number: a hole must not look like a change.
+    """
+    wanted = list(settings)
+    allocations = sorted({allocation for allocation, _ in throughput})
+    whole = [a for a in allocations if all((a, s) in throughput for s in wanted)]
+    return {a: float(np.mean([math.log(throughput[a, s]) for s in wanted])) for a in whole}
