@@ -77,7 +77,7 @@ def throughput_effect(baseline: Array, candidate: Array, floor_sd: float = 0.0, 
     return Effect(value=float(candidate.mean() - baseline.mean()), se=se, df=df)
 
 
-def pooled_logs(throughput: Mapping[tuple[str, Hashable], float], settings: Iterable[Hashable]) -> dict[str, float]:
+def pooled_logs(throughput: Mapping[tuple[str, str], float], settings: Iterable[str]) -> dict[str, float]:
     """Mean log throughput over ``settings``, per allocation; ``throughput`` is {(allocation, setting): tokens/s}.
 
     An allocation that lacks one of the settings gives no number: a hole must not look like a change.
