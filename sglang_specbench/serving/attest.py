@@ -1,0 +1,120 @@
+"""The attestation of a live scheduler: read from the objects that serve, never from what was asked for.
+
+`attest` runs once, after workers and graphs are built; `runtime_state` on every ``/server_info``, because SGLang can
+leave a fast or exact path at run time with no more than one log line.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sglang_specbench import __version__
+from sglang_specbench.attestation import Attestation
+from sglang_specbench.digest import weights_digest
+from sglang_specbench.launch import ServerConfig
+from sglang_specbench.serving.patching import APPLIED, PatchError
+
+# attribute of the DFLASH worker -> what it means when it changes after start
+_FLAGS = {
+    "_use_triton_prepare_block": "block preparation left its Triton kernel",
+    "_use_triton_accept_bonus": "greedy acceptance left its Triton kernel",
+    "_use_fused_kv_materialize": "draft KV writes left their fused kernel",
+    "_warned_sampling_fallback": "sampled requests are verified greedily",
+    "_warned_lilicorr_eager": "the LiLiCorr head ran outside the captured graph",
+}
+_EAGER_BY_DESIGN = {"cpu": ("_warned_lilicorr_eager",)}  # no graphs there
+_at_start: dict[str, bool] = {}
+
+
+def attest(scheduler: Any, config: ServerConfig) -> Attestation:
+    """What ``scheduler`` serves; `PatchError` (fatal to the server) if the patches were never applied."""
+    import sglang
+
+    if "bootstrap_workers" not in APPLIED:
+        raise PatchError("the scheduler built its workers before the plugin could patch it")
+    runner, worker = scheduler.tp_worker.model_runner, scheduler.draft_worker
+    _at_start.update(_flags(worker))
+    return Attestation(
+        plugin_version=__version__,
+        sglang_version=sglang.__version__,
+        arm=config.arm,
+        proposal=_proposal(worker),
+        device=str(scheduler.device),
+        dtype=str(runner.dtype).removeprefix("torch."),
+        **_drafter(worker),
+        window=int(getattr(worker, "speculative_num_draft_tokens", 1)) if worker else 1,
+        graph_sizes=tuple(getattr(runner.decode_cuda_graph_runner, "capture_bs", None) or ()),
+        seed=int(scheduler.random_seed),
+        target_digest=weights_digest(Path(config.target)),
+        draft_digest=weights_digest(Path(config.draft)) if config.draft else "",
+        verification=_verification(worker),
+        threads=torch.get_num_threads(),
+        patches=dict(APPLIED),
+    )
+
+
+def runtime_state(scheduler: Any, config: ServerConfig) -> dict[str, Any]:
+    """What may have changed since `attest`: ``downgrades`` (texts), ``verification``, ``threads``."""
+    ignored = _EAGER_BY_DESIGN.get(config.device, ())
+    changed = [n for n, v in _flags(scheduler.draft_worker).items() if v != _at_start.get(n)]
+    return {
+        "downgrades": [_FLAGS[name] for name in changed if name not in ignored],
+        "verification": _verification(scheduler.draft_worker),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _flags(worker: Any) -> dict[str, bool]:
+    return {name: bool(getattr(worker, name)) for name in _FLAGS if hasattr(worker, name)}
+
+
+def _drafter(worker: Any) -> dict[str, Any]:
+    if not hasattr(worker, "draft_model"):  # AR, or a worker without a block head
+        return {"worker": type(worker).__name__ if worker else ""}
+    sampler = worker._draft_sampler
+    pool = getattr(worker, "domino_candidate_pool_size", None)
+    graphs = worker.draft_model_runner.decode_cuda_graph_runner
+    return {
+        "worker": type(worker).__name__,
+        "draft_model": type(worker.draft_model).__name__,
+        "head": type(sampler).__name__ if sampler is not None else "",
+        "head_folded": sampler is not None and graphs is not None,
+        "drafted": int(worker.gamma if hasattr(worker, "gamma") else worker.block_size - 1),
+        "candidate_pool": pool if getattr(worker, "_is_domino", False) else None,
+    }
+
+
+def _proposal(worker: Any) -> str:
+    """How a request at temperature > 0 gets its slots."""
+    if worker is None:
+        return "none"
+    if hasattr(worker, "_greedy_draft"):  # DSPARK
+        return "argmax" if worker._greedy_draft else "sampled"
+    if getattr(worker, "selector", None) is not None:
+        return "sampled" if worker._selector_sampling_enabled else "argmax"
+    if getattr(worker, "lilicorr", None) is not None:
+        return "sampled" if worker._lilicorr_sampling_enabled else "argmax"
+    from sglang.srt.runtime_context import get_spec
+
+    return "sampled" if get_spec().speculative_use_rejection_sampling else "argmax"
+
+
+def _verification(worker: Any) -> str:
+    """``exact``, or the first reason why sampled tokens would not follow the target."""
+    if any(name.startswith("test:") for name in APPLIED):
+        return "a planted fault of a test"
+    if worker is None:
+        return "exact"
+    from sglang.srt.runtime_context import get_spec
+    from sglang.srt.speculative import dflash_utils
+    from sglang.srt.speculative.spec_utils import SIMULATE_ACC_LEN
+
+    spec = get_spec()
+    if SIMULATE_ACC_LEN > 0:
+        return "simulated acceptance (SGLANG_SIMULATE_ACC_LEN)"
+    if (spec.speculative_accept_threshold_single, spec.speculative_accept_threshold_acc) != (1.0, 1.0):
+        return "acceptance thresholds below 1"
+    if type(worker).__name__ == "DFlashWorkerV2" and not dflash_utils.is_dflash_sampling_verify_available():
+        return "greedy: no sampling verification on this device"
+    return "exact"
