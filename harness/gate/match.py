@@ -63,7 +63,7 @@ def unlike(baseline: "Frames", candidate: "Frames") -> list[Trouble]:
 
 def tau_changes(baseline: "Frames", candidate: "Frames", target: str, arm: str) -> dict[str, TauChange]:
     """Setting text -> change of tau, over the prompts that both runs measured."""
-    old, new = (_prompt_counts(f, target, arm) for f in (baseline, candidate))
+    old, new = (prompt_counts(f, target, arm) for f in (baseline, candidate))
     changes = {}
     for setting in sorted(set(old) & set(new)):
         prompts = sorted(set(old[setting]) & set(new[setting]))
@@ -74,7 +74,7 @@ def tau_changes(baseline: "Frames", candidate: "Frames", target: str, arm: str) 
     return changes
 
 
-def _prompt_counts(frames: "Frames", target: str, arm: str) -> dict[str, dict[str, tuple[int, int]]]:
+def prompt_counts(frames: "Frames", target: str, arm: str) -> dict[str, dict[str, tuple[int, int]]]:
     """Setting -> prompt id -> (accepted drafts, verify blocks), summed over turns, seeds and repeats."""
     cells = _ok(frames, target, arm)
     rows = frames.rows[(frames.rows.outcome == "ok") & frames.rows.verify_ct.notna()]

@@ -1,0 +1,64 @@
+"""Which run the gate compares with: a small JSON file that says who accepted what, and when.
+
+The file names a run folder and fingerprints its cells, so that a baseline that was edited or re-measured after it was
+accepted is refused rather than silently compared with.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sglang_specbench.errors import UserError
+
+DEFAULT = Path("results/baseline.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """``run`` is relative to the baseline file's folder, so that a checkout can be moved."""
+
+    run: str
+    fingerprint: str
+    accepted: str  # UTC
+    why: str
+
+
+def accept(path: Path, run_dir: Path, why: str) -> Baseline:
+    """Make ``run_dir`` the baseline recorded at ``path``; `UserError` if it has no measured cell."""
+    accepted = Baseline(
+        run=os.path.relpath(run_dir, path.parent),
+        fingerprint=fingerprint(run_dir),
+        accepted=datetime.now(UTC).isoformat(timespec="seconds"),
+        why=why,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(accepted), indent=1) + "\n", encoding="utf-8")
+    return accepted
+
+
+def load(path: Path) -> tuple[Baseline, Path]:
+    """The baseline and its run folder; `UserError` (exit code 4) if the run is gone or was changed."""
+    if not path.is_file():
+        raise UserError(f"{path}: no baseline", "accept one: specbench baseline accept RUN")
+    try:
+        baseline = Baseline(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{path}: not a baseline file: {error}", "accept one: specbench baseline accept RUN") from None
+    run_dir = path.parent / baseline.run
+    if fingerprint(run_dir) != baseline.fingerprint:
+        raise UserError(f"{run_dir}: changed since it was accepted as baseline", "accept it again, with a reason", 4)
+    return baseline, run_dir
+
+
+def fingerprint(run_dir: Path) -> str:
+    """Sha256 (hex) over the names and bytes of a run's cell files."""
+    cells = sorted((run_dir / "cells").glob("*.parquet"))
+    if not cells:
+        raise UserError(f"{run_dir}: no measured cells", "name a run folder of specbench run")
+    total = hashlib.sha256()
+    for cell in cells:
+        total.update(cell.name.encode() + hashlib.sha256(cell.read_bytes()).digest())
+    return total.hexdigest()

@@ -1,0 +1,70 @@
+"""From a run to its line in the history: pooled and per-setting numbers, versions, device, noise."""
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness.gate.effects import pooled_logs
+from harness.gate.history import Entry, Point
+from harness.gate.match import prompt_counts, relative, throughputs
+
+if TYPE_CHECKING:
+    from harness.store import Frames
+
+
+def entry(run: str, frames: "Frames", verdict: str) -> Entry:
+    """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
+    ok = frames.cells[frames.cells.outcome == "ok"]
+    first = ok.iloc[0]
+    arms = sorted(set(zip(ok.target, ok.arm, strict=True)))
+    return Entry(
+        run=run,
+        time=max(ok.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=str(first.get("env_commit", "")),
+        device_name=str(first.get("env_device_name", "")),
+        versions={k: str(first.get(f"env_{k}", "")) for k in ("sglang", "torch", "specbench", "driver")},
+        noise=_noise(frames, arms),
+        verdict=verdict,
+        points=tuple(p for target, arm in arms for p in (*_taus(frames, target, arm), *_speeds(frames, target, arm))),
+    )
+
+
+def _taus(frames: "Frames", target: str, arm: str) -> list[Point]:
+    points = []
+    for setting, prompts in prompt_counts(frames, target, arm).items():
+        correct, blocks = np.array(list(prompts.values()), dtype=float).sum(axis=0)
+        points.append(Point(target=target, arm=arm, metric="tau", setting=setting, value=1 + correct / blocks))
+    if points:
+        mean = math.exp(float(np.mean([math.log(p.value) for p in points])))
+        points.append(Point(target=target, arm=arm, metric="tau", setting="pooled", value=mean))
+    return points
+
+
+def _speeds(frames: "Frames", target: str, arm: str) -> list[Point]:
+    own = throughputs(frames, target, arm)
+    metric = "throughput" if arm == "ar" else "speedup"
+    values = own if arm == "ar" else relative(own, throughputs(frames, target, "ar"))
+    settings = sorted({s for _, s in values})
+    points = []
+    for scope, wanted in [*((s, [s]) for s in settings), ("pooled", settings)]:
+        logs = list(pooled_logs(values, wanted).values()) if wanted else []
+        if logs:
+            points.append(
+                Point(target=target, arm=arm, metric=metric, setting=scope, value=math.exp(float(np.mean(logs))))
+            )
+    return points
+
+
+def _noise(frames: "Frames", arms: list[tuple[str, str]]) -> float | None:
+    """Pooled sd of an arm's log speedup between allocations; None without A/A repeats."""
+    squares, df = 0.0, 0
+    for target, arm in arms:
+        if arm == "ar":
+            continue
+        values = relative(throughputs(frames, target, arm), throughputs(frames, target, "ar"))
+        logs = np.array(list(pooled_logs(values, sorted({s for _, s in values})).values()))
+        if len(logs) > 1:
+            squares, df = squares + float(((logs - logs.mean()) ** 2).sum()), df + len(logs) - 1
+    return math.sqrt(squares / df) if df else None
