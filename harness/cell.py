@@ -6,7 +6,8 @@ driver, rendered token ids, attestation) stands in the cell's `header.Header` an
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 ID_LENGTH = 16  # hex digits: 64 bits; a million cells collide with odds below 3e-8
@@ -44,8 +45,13 @@ class Cell:
     @property
     def id(self) -> str:
         """First 16 hex digits of the sha256 of the canonical JSON of all fields."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(vars(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Cell":
+        """Inverse of ``vars(cell)`` after a way through JSON, which turns tuples into lists."""
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
 
     @property
     def launch_key(self) -> tuple[Any, ...]:

@@ -64,7 +64,7 @@ class Header:
         data = json.loads(text)
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema {data['schema']} is not {SCHEMA}, the one this version reads")
-        cell = {k: tuple(v) if isinstance(v, list) else v for k, v in data.pop("cell").items()}
+        cell = Cell.from_dict(data.pop("cell"))
         for key in ("server_argv", "cautions"):
             data[key] = tuple(data[key])
-        return cls(cell=Cell(**cell), **data)
+        return cls(cell=cell, **data)

@@ -1,34 +1,103 @@
-"""What a plan needs to know of this machine: model folders and digests, prompt-set versions, the device.
+"""What a plan needs to know of this machine: model folders and digests, prompt sets, the device.
 
 The reading half of planning; `plan.expand` is the pure half.
 """
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import checkpoint, models, prompts
+from harness.manifest import Manifest, manifest
 from harness.models import Model
 from harness.prompt_set import PromptSet
+from harness.render import render_digest
 from harness.sweep import Sweep
+from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Resolved names of one sweep."""
+    """Everything that the names in one sweep stand for."""
 
     device: str  # cuda | cpu
     dtype: str  # bfloat16 | float32
     targets: Mapping[str, Model]
-    drafters: Mapping[tuple[str, str], Model]  # (target, checkpoint)
-    renders: Mapping[str, str]  # target -> recipe and digest of tokenizer + chat template
-    sets: Mapping[str, PromptSet]
-    missing_sets: Mapping[str, str]  # set -> reason and command
+    drafters: Mapping[tuple[str, str], Model]  # (target, checkpoint name)
+    renders: Mapping[str, str]  # target -> digest of recipe, tokenizer and chat template
+    manifests: Mapping[str, Manifest]
+    sets: Mapping[str, PromptSet]  # those that are here
+    missing_sets: Mapping[str, str]  # set -> reason and the command that mends it
+
+    @property
+    def missing_models(self) -> dict[str, str]:
+        """Source -> the command that brings it."""
+        found = [*self.targets.values(), *self.drafters.values()]
+        return {model.source: model.fetch for model in found if model.folder is None}
 
 
 def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
     """Look up everything that ``sweep`` names. Reads files; no network.
 
-    Raises `UserError` for a missing folder or a checkpoint that its arm cannot load; a hub id that was not
-    downloaded and a prompt set that is not here are reported in the result.
+    Raises `UserError` for a missing folder, a checkpoint that its arm would not serve as what it is called, or an
+    arm that this device cannot run. Hub ids that are not downloaded and absent prompt sets are in the result.
     """
-    raise NotImplementedError
+    device = sweep.server.device if sweep.server.device != "auto" else detect_device()
+    dtype = sweep.server.dtype
+    targets = {
+        name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
+    }
+    names = dict.fromkeys(name for panel in sweep.panel for name in panel.sets)
+    sets, missing = _sets(names, data_dirs)
+    return Inputs(
+        device=device,
+        dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
+        targets=targets,
+        drafters=_drafters(sweep, targets, device),
+        renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
+        manifests={name: manifest(name, data_dirs) for name in names},
+        sets=sets,
+        missing_sets=missing,
+    )
+
+
+def detect_device() -> str:
+    """Cuda where NVIDIA's driver tools are, else cpu; asks no framework."""
+    return "cuda" if shutil.which("nvidia-smi") else "cpu"
+
+
+def _drafters(sweep: Sweep, targets: Mapping[str, Model], device: str) -> dict[tuple[str, str], Model]:
+    found: dict[tuple[str, str], Model] = {}
+    for target, arm in _pairs(sweep):
+        if device == "cpu" and "cuda" in arm.needs:
+            raise UserError(f"{sweep.where}: arm {arm.name!r} runs on cuda only", "leave it out, or set server.device")
+        if not arm.checkpoint:
+            continue
+        key = (target, arm.checkpoint)
+        if key not in found:
+            source = sweep.target[target].drafters[arm.checkpoint]
+            found[key] = models.resolve(source, f"{sweep.where}: target.{target}.drafters.{arm.checkpoint}")
+        folder = found[key].folder
+        if folder:
+            checkpoint.check(folder, arm, targets[target].folder)
+    return found
+
+
+def _pairs(sweep: Sweep) -> Iterator[tuple[str, Arm]]:
+    pairs = ((t, a) for panel in sweep.panel for t in sweep.targets_of(panel) for a in panel.arms)
+    for target, name in dict.fromkeys(pairs):
+        yield target, get_arm(name)
+
+
+def _sets(
+    names: Sequence[str] | Mapping[str, None], data_dirs: Sequence[Path]
+) -> tuple[dict[str, PromptSet], dict[str, str]]:
+    found, missing = {}, {}
+    for name in names:
+        try:
+            found[name] = prompts.load(name, data_dirs)
+        except prompts.MissingSet as error:
+            missing[name] = str(error)
+    return found, missing

@@ -1,10 +1,22 @@
 """Where a model's files lie, and the digest that a cell records of them.
 
-A source is ``mini:NAME`` (shipped with drafters/mini), a folder, or a hub id. Nothing is downloaded here.
+A source is one of
+  ``mini:NAME``        shipped with the package, under drafters/mini;
+  ``trained:NAME``     what `specbench export` wrote to ``checkpoints/NAME`` of the working folder; may come later;
+  ``ORG/NAME[@REV]``   a hub id, unless a folder of that name exists; may be downloaded later;
+  anything else        a folder, which must be there.
+Nothing is downloaded here.
 """
 
+import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from sglang_specbench.digest import weights_digest
+from sglang_specbench.errors import UserError
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+(@[\w./-]+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,11 +24,59 @@ class Model:
     """A resolved source."""
 
     source: str
-    folder: Path | None  # None: a hub id that is not downloaded
-    digest: str  # sglang_specbench.digest.weights_digest, or "hub:ID@REVISION" while not downloaded
-    fetch: str = ""  # the command that downloads it; "" when the folder is here
+    folder: Path | None  # None: not here yet
+    digest: str  # sglang_specbench.digest.weights_digest; "hub:ID@REVISION" or "trained:NAME" while not here
+    fetch: str = ""  # the command that brings it; "" when it is here
+
+    @property
+    def path(self) -> str:
+        """What a server is given: the folder, or the source while there is none."""
+        return str(self.folder or self.source)
 
 
-def resolve(source: str, revision: str = "", where: str = "") -> Model:
+def resolve(source: str, where: str) -> Model:
     """Folder and digest of ``source``; `UserError` (naming ``where``) if a folder or mini model is missing."""
-    raise NotImplementedError
+    kind, _, name = source.partition(":")
+    if kind == "mini":
+        return _here(source, mini_folder() / name, where, f"the mini models are {', '.join(_mini_names())}")
+    if kind == "trained":
+        folder = Path("checkpoints") / name
+        return _maybe(source, folder, source, f"specbench train, then specbench export to {folder}")
+    folder = Path(source).expanduser()
+    if folder.is_dir() or not _HUB_ID.fullmatch(source):
+        return _here(source, folder, where, "check the path, or export the checkpoint there")
+    repository, _, revision = source.partition("@")
+    command = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
+    return _maybe(source, _downloaded(repository, revision), f"hub:{repository}@{revision or 'main'}", command)
+
+
+def mini_folder() -> Path:
+    """The folder of the shipped models, found without importing torch."""
+    spec = importlib.util.find_spec("drafters")
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError("the package `drafters` is not installed", "install sglang-specbench again")
+    return Path(spec.submodule_search_locations[0]) / "mini"
+
+
+def _mini_names() -> list[str]:
+    return sorted(path.parent.name for path in mini_folder().glob("*/config.json"))
+
+
+def _here(source: str, folder: Path, where: str, hint: str) -> Model:
+    if not folder.is_dir():
+        raise UserError(f"{where}: {source!r}: no folder {folder}", hint)
+    return Model(source=source, folder=folder, digest=weights_digest(folder))
+
+
+def _maybe(source: str, folder: Path | None, placeholder: str, command: str) -> Model:
+    if folder is None or not any(folder.glob("*.safetensors")):
+        return Model(source=source, folder=None, digest=placeholder, fetch=command)
+    return Model(source=source, folder=folder, digest=weights_digest(folder))
+
+
+def _downloaded(repository: str, revision: str) -> Path | None:
+    """The snapshot in the hub's cache folder, if there is one."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(repository, "config.json", revision=revision or None)
+    return Path(config).parent if isinstance(config, str) else None

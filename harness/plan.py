@@ -6,19 +6,27 @@ An *allocation* is what runs on one device in one go: one target, one seed, one 
 arms between them in an order that odd repeats reverse, so that a linear drift cancels over two repeats.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
+from harness import cells
 from harness.cell import Cell
-from harness.inputs import Inputs
-from harness.sweep import Sweep
+from harness.inputs import Inputs, resolve
+from harness.sweep import AR, Sweep, load
+from sglang_specbench.arms import ARMS
+from sglang_specbench.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedLaunch:
     """The cells that one server process serves, in order."""
 
-    id: str  # 12 hex digits over what the server is
+    id: str  # 12 hex digits over everything that tells this process from another
     order: int  # place in the allocation
     target_path: str  # folder, or hub id while it is not downloaded
     draft_path: str  # "" without a drafter
@@ -53,10 +61,9 @@ class Plan:
     """Everything that a sweep means on this machine."""
 
     name: str
-    sweep: Sweep
     allocations: tuple[Allocation, ...]
-    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that adds it
-    missing_models: Mapping[str, str] = field(default_factory=dict)  # hub id -> the command that fetches it
+    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that mends it
+    missing_models: Mapping[str, str] = field(default_factory=dict)  # source -> the command that brings it
 
     @property
     def launches(self) -> tuple[PlannedLaunch, ...]:
@@ -66,7 +73,92 @@ class Plan:
     def cells(self) -> tuple[Cell, ...]:
         return tuple(cell for launch in self.launches for cell in launch.cells)
 
+    def require_models(self) -> None:
+        """`UserError` with the fetching command unless every checkpoint is here: called before anything is run."""
+        for source, command in self.missing_models.items():
+            raise UserError(f"{self.name}: {source!r} is not on this machine", command)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, read back by `read`."""
+        return asdict(self)
+
+
+def make(source: str | Path, data_dirs: Sequence[Path] = ()) -> tuple[Sweep, Plan]:
+    """Load, resolve and expand a sweep file or shipped sweep."""
+    sweep = load(source)
+    return sweep, expand(sweep, resolve(sweep, data_dirs))
+
 
 def expand(sweep: Sweep, inputs: Inputs) -> Plan:
     """All cells of ``sweep`` given what `inputs.resolve` found. Deterministic; cells have distinct ids."""
-    raise NotImplementedError
+    groups: dict[tuple[int, str, int], list[Cell]] = defaultdict(list)
+    for cell in cells.cells(sweep, inputs):
+        groups[cell.repeat, cell.target, cell.seed].append(cell)
+    allocations = [_allocation(sweep, inputs, group) for group in groups.values()]
+    return Plan(
+        name=sweep.name,
+        allocations=tuple(allocations),
+        missing_sets=inputs.missing_sets,
+        missing_models=inputs.missing_models,
+    )
+
+
+def write(plan: Plan, run_dir: Path) -> None:
+    """Write ``RUN/plan.json``."""
+    (run_dir / "plan.json").write_text(json.dumps(plan.to_json(), indent=1), encoding="utf-8")
+
+
+def read(run_dir: Path) -> Plan:
+    """The plan in ``RUN/plan.json``; `UserError` if there is none."""
+    path = run_dir / "plan.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        allocations = tuple(_read_allocation(item) for item in data.pop("allocations"))
+        return Plan(allocations=allocations, **data)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a plan: {error}", "is this a run folder? specbench run makes one") from None
+
+
+def _allocation(sweep: Sweep, inputs: Inputs, group: Sequence[Cell]) -> Allocation:
+    first = group[0]
+    servers: dict[tuple[Any, ...], list[Cell]] = defaultdict(list)
+    for cell in group:
+        servers[cell.launch_key].append(cell)
+    opening = [s for s in servers.values() if s[0].arm == AR and not s[0].replica]
+    closing = [s for s in servers.values() if s[0].arm == AR and s[0].replica]
+    drafted = _in_panel_order(sweep, [s for s in servers.values() if s[0].arm != AR])
+    if sweep.order == "abba" and first.repeat % 2:
+        drafted.reverse()
+    launches = [_launch(inputs, order, s) for order, s in enumerate([*opening, *drafted, *closing])]
+    return Allocation(
+        id=f"{first.target}-s{first.seed}-r{first.repeat}",
+        target=first.target,
+        seed=first.seed,
+        repeat=first.repeat,
+        launches=tuple(launches),
+    )
+
+
+def _in_panel_order(sweep: Sweep, servers: list[list[Cell]]) -> list[list[Cell]]:
+    """Arms as the panels first name them; within an arm, argmax before sampled."""
+    names = list(dict.fromkeys(name for panel in sweep.panel for name in panel.arms))
+    return sorted(servers, key=lambda s: (names.index(s[0].arm), s[0].proposal))
+
+
+def _launch(inputs: Inputs, order: int, served: Sequence[Cell]) -> PlannedLaunch:
+    first = served[0]
+    draft = inputs.drafters.get((first.target, ARMS[first.arm].checkpoint))
+    return PlannedLaunch(
+        id=hashlib.sha256(json.dumps(first.launch_key).encode()).hexdigest()[:12],
+        order=order,
+        target_path=inputs.targets[first.target].path,
+        draft_path=draft.path if draft else "",
+        cells=tuple(served),
+    )
+
+
+def _read_allocation(data: dict[str, Any]) -> Allocation:
+    launches = [
+        PlannedLaunch(**{**item, "cells": tuple(Cell.from_dict(c) for c in item["cells"])}) for item in data["launches"]
+    ]
+    return Allocation(**{**data, "launches": tuple(launches)})

@@ -21,9 +21,8 @@ AR = "ar"
 class TargetSpec:
     """One ``[target.NAME]``: the model served, and where each trained drafter of it lies."""
 
-    path: str  # folder, "mini:target", or a hub id
-    revision: str = ""  # of a hub id; "" = the newest one downloaded
-    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint name -> folder, "mini:NAME" or hub id
+    path: str  # a model source: folder, "mini:NAME", "trained:NAME" or "ORG/NAME[@REVISION]" (see `models`)
+    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint name (`Arm.checkpoint`) -> model source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,70 @@
+"""`specbench plan`: what a sweep means on this machine, before anything is started."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from harness.plan import Allocation, Plan, make
+from sglang_specbench.errors import UserError
+
+PREFLIGHT = "sglang_specbench.serving.preflight"
+
+
+def plan(
+    sweep: Annotated[str, typer.Argument(help="Sweep file, or the name of a shipped one (demo, paper_main, ...).")],
+    data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
+    preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
+) -> None:
+    """Expand a sweep into its cells and launches; check every arm's server arguments."""
+    _, made = make(sweep, data_dir or [])
+    if as_json:
+        typer.echo(json.dumps(made.to_json(), indent=1))
+    else:
+        show(made, Console())
+    if preflight:
+        _preflight(made)
+
+
+def show(made: Plan, console: Console) -> None:
+    """Counts, one line per allocation, and what is missing with the command that brings it."""
+    requests = sum(cell.prompts for cell in made.cells)
+    console.print(
+        f"[bold]{made.name}[/]: {len(made.cells)} cells in {len(made.launches)} server launches, "
+        f"{len(made.allocations)} allocations; about {requests:,} prompts to answer"
+    )
+    console.print(_table(made.allocations))
+    for name, reason in made.missing_sets.items():
+        count = sum(cell.prompt_set == name for cell in made.cells)
+        console.print(f"missing set: {reason}; {count} cells would be recorded as missing_set", soft_wrap=True)
+    for source, command in made.missing_models.items():
+        console.print(f"missing model: {source} (to bring it: {command})", soft_wrap=True)
+
+
+def _table(allocations: tuple[Allocation, ...]) -> Table:
+    table = Table("allocation", "launches in order", "cells", box=None)
+    for allocation in allocations:
+        order = " ".join(f"{launch.arm}/{launch.proposal}" for launch in allocation.launches)
+        table.add_row(allocation.id, order.replace("/none", ""), str(sum(len(x.cells) for x in allocation.launches)))
+    return table
+
+
+def _preflight(made: Plan) -> None:
+    """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch."""
+    launches = [launch for launch in made.to_json()["allocations"] for launch in launch["launches"]]
+    done = subprocess.run(
+        [sys.executable, "-m", PREFLIGHT], input=json.dumps(launches), capture_output=True, text=True, check=False
+    )
+    if "No module named" in done.stderr:
+        raise UserError("preflight needs SGLang", 'pip install "sglang-specbench[serve]"')
+    typer.echo(done.stdout.rstrip())
+    if done.returncode:
+        raise UserError(
+            f"preflight failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}", "see the lines above"
+        )
