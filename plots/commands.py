@@ -1,0 +1,68 @@
+"""``specbench plot`` and ``specbench dashboard``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunArgument = Annotated[str, typer.Argument(help="Run folder, or the word paper.")]
+
+
+def plot(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the figures.")] = Path("figures"),
+    only: Annotated[
+        str, typer.Option("--only", help="One figure by name; default: all that the run has data for.")
+    ] = "",
+) -> None:
+    """Draw a run's figures as SVG, PDF and PNG."""
+    from harness.stats.load import load_results
+    from plots import style
+    from plots.figures import FIGURES
+    from sglang_specbench.config import near_name
+    from sglang_specbench.errors import UserError
+
+    if only and only not in FIGURES:
+        raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))
+    results = load_results(run)
+    for name in [only] if only else FIGURES:
+        draw, needs = FIGURES[name]
+        with style.look():
+            figure = draw(results)
+            written = style.save(figure, out, name) if figure is not None else []
+        typer.echo(f"{name}: {written[0]}" if written else f"{name}: not drawn, {needs}")
+
+
+def dashboard(
+    history: Annotated[Path, typer.Option("--history", help="History file of the gate.")] = Path(
+        "results/history.jsonl"
+    ),
+    run: Annotated[
+        str, typer.Option("--run", help="Newest run folder: survival, concurrency, environment, failures.")
+    ] = "",
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="Run in the history to compare with; default: its first.")
+    ] = "",
+    certificates: Annotated[Path, typer.Option("--certificates", help="Folder of audit certificates.")] = Path(
+        "results/certificates"
+    ),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the site.")] = Path("site"),
+) -> None:
+    """Build the static site; open index.html in any browser, no server needed."""
+    from harness import store
+    from harness.gate import record
+    from harness.gate.history import read
+    from harness.stats.load import load_results
+    from plots.dashboard.site import Sources, build
+    from sglang_specbench.errors import UserError
+
+    entries = read(history)
+    results = load_results(run) if run else None
+    if run and run not in [e.run for e in entries]:
+        entries.append(record.entry(run, store.load(Path(run)), ""))
+    if not entries:
+        raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(certificates.glob("*.json"))]
+    pages = build(Sources(history=entries, results=results, baseline=baseline, certificates=found), out)
+    typer.echo(f"{out / 'index.html'}: {len(pages)} pages from {len(entries)} runs")

@@ -1,0 +1,34 @@
+"""The history as a table for charts: one line per run and number, with change points and the noise band beside it."""
+
+import math
+
+import pandas as pd
+
+from harness.gate.changes import Change, change_points
+from harness.gate.history import Entry
+
+COLUMNS = ["run", "time", "commit", "device", "sglang", "target", "arm", "metric", "setting", "value", "low", "high",
+           "noise", "verdict"]  # fmt: skip
+
+
+def long(entries: list[Entry]) -> pd.DataFrame:
+    """One line per point of every entry, in file order; `COLUMNS`, and the setting's parts as columns of their own."""
+    lines = [
+        (e.run, e.time, e.commit, e.device_name, e.versions.get("sglang", ""), p.target, p.arm, p.metric, p.setting,
+         p.value, p.low, p.high, e.noise, e.verdict)
+        for e in entries
+        for p in e.points
+    ]  # fmt: skip
+    frame = pd.DataFrame(lines, columns=COLUMNS)
+    parts = frame.setting.str.extract(r"^(?P<set>\S+) T=(?P<temperature>\S+) \w+ c=(?P<concurrency>\d+)$")
+    frame[["set", "temperature"]] = parts[["set", "temperature"]].fillna("pooled")
+    frame["concurrency"] = pd.to_numeric(parts.concurrency)
+    return frame
+
+
+def changes(series: pd.DataFrame) -> list[Change]:
+    """Change points of one series (same device, target, arm, metric, setting), in the order of its lines."""
+    floor = series.noise.median()
+    if series.metric.iloc[0] == "tau" or not math.isfinite(floor):
+        floor = 0.0  # the spread of successive runs is then all that is known
+    return change_points([math.log(v) for v in series.value], float(floor))

@@ -1,0 +1,88 @@
+"""One look for all figures: colours that colour-blind readers and grey printers can tell apart, and the same bytes
+each time a figure is drawn.
+
+Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so that colour is never the only cue.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from sglang_specbench.arms import ARMS
+
+WIDTH = 6.75  # inches: a two-column page
+FORMATS = ("svg", "pdf", "png")
+# arm -> colour, marker, dashes; an arm that is not here takes GREY
+COLOURS = {
+    "ar": ("#000000", "x", (1, 1)),
+    "dflash": ("#999999", "s", ()),
+    "dflash2": ("#E69F00", "o", ()),
+    "domino": ("#009E73", "^", (4, 1)),
+    "dspark": ("#0072B2", "D", (3, 1, 1, 1)),
+    "lilicorr": ("#D55E00", "v", ()),
+    "lilicorr-conv": ("#CC79A7", "P", (5, 2)),
+    "lilicorr-exact": ("#56B4E9", "*", (1, 1)),
+}
+GREY = ("#555555", ".", (2, 2))
+
+RC = {
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "sglang-specbench",  # element ids are the same in every build
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+
+
+def colour(arm: str) -> str:
+    return COLOURS.get(_base(arm), GREY)[0]
+
+
+def line(arm: str) -> dict[str, object]:
+    """Keyword arguments of a line plot for ``arm``."""
+    shade, marker, dashes = COLOURS.get(_base(arm), GREY)
+    return {"color": shade, "marker": marker, "markersize": 4, "dashes": dashes, "linewidth": 1.2, "label": title(arm)}
+
+
+def title(arm: str) -> str:
+    """The arm's printed name."""
+    return ARMS[arm].title if arm in ARMS else arm
+
+
+def _base(arm: str) -> str:
+    return arm if arm in COLOURS else arm.split("-")[0]
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """The style, for the time of drawing."""
+    with matplotlib.rc_context(RC):
+        yield
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write ``name`` in every format, without dates, so that equal data give equal bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind in FORMATS:
+        path = folder / f"{name}.{kind}"
+        dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[kind]
+        figure.savefig(path, bbox_inches="tight", metadata=dateless)
+        paths.append(path)
+    plt.close(figure)
+    return paths
