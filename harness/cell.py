@@ -38,7 +38,8 @@ class Cell:
     device: str = "cuda"  # cuda | cpu
     dtype: str = "bfloat16"
     render: str = ""  # recipe and digest of tokenizer + chat template
-    graph_sizes: tuple[int, ...] = ()  # captured decode batch sizes; () on CPU
+    capacity: int = 1  # most requests in flight that the server is set up for: graph sizes, running requests
+    context_length: int = 8192  # tokens, prompt and answer
     server: tuple[str, ...] = ()  # server arguments that the sweep adds, in order
     versions: tuple[str, ...] = ()  # "sglang 0.5.23", "specbench 0.1.0"
 
@@ -58,7 +59,8 @@ class Cell:
         """Cells with the same key can be served by one server process."""
         return (
             *(self.target, self.target_digest, self.arm, self.proposal, self.draft_digest, self.seed),
-            *(self.repeat, self.replica, self.device, self.dtype, self.graph_sizes, self.server, self.versions),
+            *(self.repeat, self.replica, self.device, self.dtype, self.capacity, self.context_length),
+            *(self.server, self.versions),
         )
 
     @property

@@ -5,6 +5,7 @@ that proposal is another arm's (DSpark's argmax twin at temperature 0) is measur
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from harness.cell import Cell
@@ -16,12 +17,25 @@ from sglang_specbench.arms import ARMS, Arm
 VERSIONS = (f"sglang {SGLANG_VERSION}", f"specbench {__version__}")
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What one panel takes of one prompt set, or of one tier of it."""
+
+    prompt_set: str
+    tier: str
+    version: str
+    prompts: int
+    max_new_tokens: int
+    ignore_eos: bool
+
+
 def cells(sweep: Sweep, inputs: Inputs) -> list[Cell]:
     """Every cell of ``sweep`` once, in the order of its panels; AR's closing brackets included."""
+    drawn = [_drawn(panel, inputs) for panel in sweep.panel]
     found: dict[Cell, None] = {}
-    for repeat, panel in product(range(sweep.repeats), sweep.panel):
+    for repeat, (panel, taken) in product(range(sweep.repeats), zip(sweep.panel, drawn, strict=True)):
         for target in sweep.targets_of(panel):
-            for cell in _panel_cells(sweep, panel, inputs, target, repeat):
+            for cell in _panel_cells(sweep, panel, taken, inputs, target, repeat):
                 found.setdefault(cell)
     return list(found)
 
@@ -42,53 +56,54 @@ def distinct(arms: Sequence[str], temperature: float) -> list[str]:
     return [name for name in arms if name in kept]
 
 
-def graph_sizes(sweep: Sweep, device: str) -> tuple[int, ...]:
-    """Decode batch sizes that every server of the sweep captures: each concurrency measured. None on CPU."""
-    return tuple(sorted({c for panel in sweep.panel for c in panel.concurrency})) if device == "cuda" else ()
-
-
-def _panel_cells(sweep: Sweep, panel: Panel, inputs: Inputs, target: str, repeat: int) -> Iterator[Cell]:
-    for (name, spec), c, temperature in product(panel.sets.items(), panel.concurrency, panel.temperatures):
+def _panel_cells(
+    sweep: Sweep, panel: Panel, drawn: Sequence[Taken], inputs: Inputs, target: str, repeat: int
+) -> Iterator[Cell]:
+    capacity = max(c for other in sweep.panel for c in other.concurrency)
+    for taken, c, temperature in product(drawn, panel.concurrency, panel.temperatures):
         seeds = panel.seeds if temperature > 0 else panel.seeds[:1]
-        for tier, seed, arm in product(spec.tiers or ("",), seeds, distinct(panel.arms, temperature)):
+        for seed, arm in product(seeds, distinct(panel.arms, temperature)):
+            draft = inputs.drafters.get((target, ARMS[arm].checkpoint))
             for replica in (0, 1) if arm == AR else (0,):
                 yield Cell(
-                    **_model_fields(inputs, target, arm),
-                    **_prompt_fields(inputs, name, spec, tier),
+                    target=target,
+                    target_digest=inputs.targets[target].digest,
+                    arm=arm,
                     proposal=ARMS[arm].proposal(temperature),
+                    draft_digest=draft.digest if draft else "",
+                    prompt_set=taken.prompt_set,
+                    prompt_version=taken.version,
+                    tier=taken.tier,
                     temperature=temperature,
                     seed=seed,
                     concurrency=c,
                     repeat=repeat,
                     replica=replica,
-                    graph_sizes=graph_sizes(sweep, inputs.device),
-                    server=("--context-length", str(sweep.server.context_length), *sweep.server.args),
+                    prompts=taken.prompts,
+                    max_new_tokens=taken.max_new_tokens,
+                    ignore_eos=taken.ignore_eos,
+                    device=inputs.device,
+                    dtype=inputs.dtype,
+                    render=inputs.renders[target],
+                    capacity=capacity,
+                    context_length=sweep.server.context_length,
+                    server=sweep.server.args,
+                    versions=VERSIONS,
                 )
 
 
-def _model_fields(inputs: Inputs, target: str, arm: str) -> dict[str, object]:
-    draft = inputs.drafters.get((target, ARMS[arm].checkpoint))
-    return {
-        "target": target,
-        "target_digest": inputs.targets[target].digest,
-        "arm": arm,
-        "draft_digest": draft.digest if draft else "",
-        "device": inputs.device,
-        "dtype": inputs.dtype,
-        "render": inputs.renders[target],
-        "versions": VERSIONS,
-    }
+def _drawn(panel: Panel, inputs: Inputs) -> list[Taken]:
+    return [_take(inputs, name, spec, tier) for name, spec in panel.sets.items() for tier in spec.tiers or ("",)]
 
 
-def _prompt_fields(inputs: Inputs, name: str, spec: SetSpec, tier: str) -> dict[str, object]:
-    manifest = inputs.manifests[name]
-    here = inputs.sets.get(name)
-    taken = here.take(spec.prompts, tier) if here else None
-    return {
-        "prompt_set": name,
-        "prompt_version": here.version(taken) if here and taken else f"v{manifest.version}:missing",
-        "tier": tier,
-        "prompts": len(taken) if taken else spec.prompts or manifest.rows,
-        "max_new_tokens": spec.max_new_tokens or manifest.max_new_tokens,
-        "ignore_eos": manifest.ignore_eos,
-    }
+def _take(inputs: Inputs, name: str, spec: SetSpec, tier: str) -> Taken:
+    manifest, here = inputs.manifests[name], inputs.sets.get(name)
+    taken = here.take(spec.prompts, tier) if here else ()
+    return Taken(
+        prompt_set=name,
+        tier=tier,
+        version=here.version(taken) if here else f"v{manifest.version}:missing",
+        prompts=len(taken) or spec.prompts or manifest.rows,
+        max_new_tokens=spec.max_new_tokens or manifest.max_new_tokens,
+        ignore_eos=manifest.ignore_eos,
+    )

@@ -75,8 +75,14 @@ def _maybe(source: str, folder: Path | None, placeholder: str, command: str) -> 
 
 
 def _downloaded(repository: str, revision: str) -> Path | None:
-    """The snapshot in the hub's cache folder, if there is one."""
-    from huggingface_hub import try_to_load_from_cache
+    """The snapshot folder of a hub id in the hub's cache, laid out as huggingface_hub documents it.
 
-    config = try_to_load_from_cache(repository, "config.json", revision=revision or None)
-    return Path(config).parent if isinstance(config, str) else None
+    Its own look-up function imports an HTTP client: a second of start-up for a path.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folder = Path(HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
+    reference = folder / "refs" / (revision or "main")
+    commit = reference.read_text().strip() if reference.is_file() else revision
+    snapshot = folder / "snapshots" / commit
+    return snapshot if commit and snapshot.is_dir() else None

@@ -20,6 +20,7 @@ from harness.inputs import Inputs, resolve
 from harness.sweep import AR, Sweep, load
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
+from sglang_specbench.launch import Launch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,23 @@ class PlannedLaunch:
     @property
     def seed(self) -> int:
         return self.cells[0].seed
+
+    def server(self, port: int) -> Launch:
+        """The server process that serves these cells on ``port``."""
+        first = self.cells[0]
+        return Launch(
+            arm=first.arm,
+            proposal=ARMS[first.arm].proposal(first.temperature),
+            target=self.target_path,
+            draft=self.draft_path or None,
+            device=first.device,
+            dtype=first.dtype,
+            port=port,
+            seed=first.seed,
+            concurrency=first.capacity,
+            context_length=first.context_length,
+            extra=first.server,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +112,9 @@ def expand(sweep: Sweep, inputs: Inputs) -> Plan:
     groups: dict[tuple[int, str, int], list[Cell]] = defaultdict(list)
     for cell in cells.cells(sweep, inputs):
         groups[cell.repeat, cell.target, cell.seed].append(cell)
-    allocations = [_allocation(sweep, inputs, group) for group in groups.values()]
+    targets = list(sweep.target)
+    in_order = sorted(groups, key=lambda key: (key[0], targets.index(key[1])))  # stable: seeds as the panels name them
+    allocations = [_allocation(sweep, inputs, groups[key]) for key in in_order]
     return Plan(
         name=sweep.name,
         allocations=tuple(allocations),

@@ -5,7 +5,7 @@
 ``cells``, one line per cell:
   cell (id), every field of `cell.Cell` (target, target_digest, arm, proposal, draft_digest, prompt_set,
   prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
-  top_k, device, dtype, render, graph_sizes, server, versions), then of `header.Header`: outcome, reason, log_tail,
+  top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason, log_tail,
   wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict), server_argv,
   server_env (dict), warmup (dict), cautions (tuple), schema, and one ``env_KEY`` per key of the environment.
 ``rows``, one line per request, in order of (cell, index, turn):

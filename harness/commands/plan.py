@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -57,14 +58,19 @@ def _table(allocations: tuple[Allocation, ...]) -> Table:
 
 def _preflight(made: Plan) -> None:
     """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch."""
-    launches = [launch for launch in made.to_json()["allocations"] for launch in launch["launches"]]
-    done = subprocess.run(
-        [sys.executable, "-m", PREFLIGHT], input=json.dumps(launches), capture_output=True, text=True, check=False
-    )
-    if "No module named" in done.stderr:
+    made.require_models()
+    servers = {(s.arm, s.proposal, s.target): s for s in (launch.server(port=30000) for launch in made.launches)}
+    asked = json.dumps([asdict(server) for server in servers.values()])
+    done = subprocess.run([sys.executable, "-m", PREFLIGHT], input=asked, capture_output=True, text=True, check=False)
+    if "No module named 'sglang'" in done.stderr + done.stdout:
         raise UserError("preflight needs SGLang", 'pip install "sglang-specbench[serve]"')
-    typer.echo(done.stdout.rstrip())
     if done.returncode:
         raise UserError(
-            f"preflight failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}", "see the lines above"
+            f"{PREFLIGHT} failed: {done.stderr.strip().splitlines()[-1]}", "run it by hand to see all of it"
         )
+    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    for verdict in verdicts:
+        state = "ok" if verdict["ok"] else "; ".join(verdict["reasons"])
+        typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")
+    if not all(verdict["ok"] for verdict in verdicts):
+        raise typer.Exit(2)
