@@ -1,0 +1,171 @@
+"""A run's frames to `Results`: seeds and repeats averaged, holes kept.
+
+A setting is the mean over seeds of the mean over repeats. It is a hole, with the reason, as soon as one of its seeds
+has no ok cell: a mean over fewer seeds than planned would be another number. Speedups are taken cell by cell within an
+allocation, then averaged like everything else.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+
+from harness.stats import headcost, speed
+from harness.stats.estimate import Draws, Estimate, Missing, from_draws
+from harness.stats.measured import METHODS, Measured, add_speedups, measured, setting_of
+from harness.stats.panel import Panel, panels
+from harness.stats.results import Results
+from harness.stats.setting import AVERAGE, Setting
+from sglang_specbench.errors import UserError
+
+KEPT = ("tau", "tau_emitted", "throughput", "speedup", "block_ms")  # draws kept for averages and comparisons
+SEED_SPREAD = ("tau", "throughput", "speedup")
+NO_AR = Missing("no ok AR cell in the same allocation")
+
+
+def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
+    """Every estimate of a run; ``cells`` and ``rows`` as `harness.store.load` gives them."""
+    results = Results(name=name, cells=cells, holes=_holes(cells))
+    steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
+    whole: list[Measured] = []
+    for panel in panels(cells, rows):
+        for category in _split(panel):
+            found = [measured(panel, i, category) for i in range(len(panel.cells))]
+            add_speedups(found)
+            if not category:
+                for m in found:
+                    m.draws["steady_throughput"] = np.array([steady[m.cell.cell]])
+                whole += [_slim(m) for m in found]
+            _settle(results, found)
+    results.per_cell = pd.DataFrame([_line(m) for m in whole])
+    headcost.add(results, _blocks(whole))
+    _averages(results)
+    return results
+
+
+def _holes(cells: pd.DataFrame) -> dict[Setting, str]:
+    """Settings of which a seed has no ok cell, and why."""
+    outcomes: dict[Setting, dict[object, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells.itertuples():
+        why = "" if cell.outcome == "ok" else f"{cell.outcome}: {cell.reason}".removesuffix(": ")
+        outcomes[setting_of(cell)][cell.seed].append(why)
+    lacking = {
+        setting: [f"seed {seed}: {reasons[0]}" for seed, reasons in seeds.items() if all(reasons)]
+        for setting, seeds in outcomes.items()
+    }
+    return {setting: "; ".join(why) for setting, why in lacking.items() if why}
+
+
+def _split(panel: Panel) -> list[str]:
+    """The whole panel, then its categories if there are several."""
+    named = sorted({str(c) for c in panel.categories} - {""})
+    return ["", *named] if len(named) > 1 else [""]
+
+
+def _settle(results: Results, found: Sequence[Measured]) -> None:
+    """Average cells of one place over repeats, then seeds, and enter them."""
+    groups: dict[Setting, list[Measured]] = defaultdict(list)
+    for m in found:
+        groups[m.setting].append(m)
+    for setting, group in groups.items():
+        if (setting, "throughput") in results.values:
+            raise UserError(
+                f"{results.name}: {setting} was measured with two prompt versions or counts",
+                "keep them in separate run folders",
+            )
+        hole = results.holes.get(replace(setting, category=""))
+        if hole:
+            results.holes[setting] = hole
+        else:
+            _enter(results, setting, group)
+
+
+def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> None:
+    n = group[0].prompts
+    for name, method in METHODS.items():
+        seeds = _by_seed(group, name)
+        if not seeds:
+            continue
+        mean = np.mean(list(seeds.values()), axis=0)
+        results.values[setting, name] = from_draws(mean, n, method)
+        if name in KEPT:
+            results.draws[setting, name] = mean
+        if name in SEED_SPREAD and len(seeds) > 1 and not setting.category:
+            _spread(results, setting, name, seeds, n)
+    if setting.arm != "ar" and (setting, "speedup") not in results.values:
+        results.values[setting, "speedup"] = NO_AR
+    results.sources[setting] = tuple(m.cell.cell for m in group)
+    notes = (caution for m in group for caution in (*m.cell.cautions, m.note))
+    results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
+
+
+def _by_seed(group: Sequence[Measured], name: str) -> dict[int, Draws]:
+    """Mean over repeats, per seed, of those cells that have the quantity."""
+    seeds: dict[int, list[Draws]] = defaultdict(list)
+    for m in group:
+        if name in m.draws:
+            seeds[m.cell.seed].append(m.draws[name])
+    return {seed: np.mean(draws, axis=0) for seed, draws in sorted(seeds.items())}
+
+
+def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draws], n: int) -> None:
+    for seed, draws in seeds.items():
+        results.values[replace(setting, seed=seed), name] = from_draws(draws, n, METHODS[name])
+    deviation = float(np.std([draws[0] for draws in seeds.values()], ddof=1))
+    method = f"sample standard deviation over seeds {', '.join(map(str, seeds))}"
+    results.values[setting, f"{name}_sd"] = Estimate(deviation, None, None, len(seeds), method)
+
+
+def _slim(m: Measured) -> Measured:
+    """Only what is needed after its panel is gone: point values, and the block time's draws."""
+    draws = {name: d if name == "block_ms" else d[:1] for name, d in m.draws.items()}
+    return replace(m, draws=draws)
+
+
+def _line(m: Measured) -> dict[str, object]:
+    keys = ("cell", "seed", "repeat", "allocation", "order", "started_at", "wall_s")
+    values = {name: float(d[0]) for name, d in m.draws.items() if name in METHODS}
+    return {**asdict(m.setting), **{k: getattr(m.cell, k) for k in keys}, **values}
+
+
+def _blocks(whole: Sequence[Measured]) -> dict[tuple[Setting, str], Draws]:
+    """Block-time draws by setting and allocation, seeds averaged."""
+    found: dict[tuple[Setting, str], list[Draws]] = defaultdict(list)
+    for m in whole:
+        if "block_ms" in m.draws:
+            found[m.setting, m.cell.allocation].append(m.draws["block_ms"])
+    return {key: np.mean(draws, axis=0) for key, draws in found.items()}
+
+
+def _averages(results: Results) -> None:
+    """Plain means over benchmarks, as the paper's Average rows; one missing benchmark makes a missing average."""
+    for target in results.targets():
+        sets = results.benchmarks(target)
+        places = {(s.arm, s.temperature, s.concurrency) for s in results.settings() if _averaged(s, target)}
+        for arm, temperature, concurrency in sorted(places):
+            place = Setting(target=target, arm=arm, benchmark=AVERAGE, temperature=temperature, concurrency=concurrency)
+            settings = [replace(place, benchmark=b) for b in sets]
+            for name in KEPT:
+                _average(results, place, settings, name)
+
+
+def _averaged(setting: Setting, target: str) -> bool:
+    return setting.target == target and not setting.tier and not setting.category
+
+
+def _average(results: Results, place: Setting, settings: Sequence[Setting], name: str) -> None:
+    lacking = [s for s in settings if (s, name) not in results.draws]
+    if len(lacking) == len(settings):
+        return
+    if lacking:
+        reason = results.get(lacking[0], name)
+        assert isinstance(reason, Missing)
+        results.values[place, name] = Missing(f"{lacking[0].benchmark}: {reason.reason}")
+        return
+    draws = np.mean([results.draws[s, name] for s in settings], axis=0)
+    n = sum(e.n for s in settings if isinstance(e := results.get(s, name), Estimate))
+    results.values[place, name] = from_draws(draws, n, f"mean over {len(settings)} benchmarks of {METHODS[name]}")
+    results.draws[place, name] = draws
+    results.sources[place] = tuple(c for s in settings for c in results.sources[s])
