@@ -8,7 +8,7 @@ import gzip
 import importlib.util
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -43,7 +43,8 @@ def find(name: str, data_dirs: Sequence[Path] = ()) -> PromptSet:
     paths = _locate(wanted, data_dirs)
     if not paths:
         raise MissingSet(f"prompt set {name!r} is not on this machine (to add it: {wanted.how_to_add})")
-    prompts = tuple(_prompt(wanted, i, row, path) for i, (path, row) in enumerate(_rows(paths)))
+    rows = ((path, row) for path in paths for row in read_rows(path))
+    prompts = tuple(make_prompt(wanted, i, row, path) for i, (path, row) in enumerate(rows))
     report = examine(wanted, prompts, ", ".join(str(path) for path in paths))
     return PromptSet(manifest=wanted, prompts=prompts, report=report)
 
@@ -87,12 +88,6 @@ def _with_suffix(stem: Path) -> Path | None:
     return next((path for suffix in SUFFIXES if (path := Path(f"{stem}{suffix}")).is_file()), None)
 
 
-def _rows(paths: Sequence[Path]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    for path in paths:
-        for row in read_rows(path):
-            yield path, row
-
-
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Rows of a JSONL, gzipped JSONL or Parquet file; `UserError` naming the file (and line) if it is broken."""
     if path.suffix == ".parquet":
@@ -125,13 +120,13 @@ def _parquet_rows(path: Path) -> list[dict[str, Any]]:
         raise UserError(f"{path}: not a Parquet file: {error}", "mend or delete the file") from None
 
 
-def _prompt(wanted: Manifest, index: int, row: Mapping[str, Any], path: Path) -> Prompt:
+def make_prompt(wanted: Manifest, index: int, row: Mapping[str, Any], where: Path | str) -> Prompt:
     """One row in any form. A copy without ids gets the manifest's, or is numbered."""
     try:
         turns = wanted.turns(row)
     except (KeyError, TypeError) as error:
         hint = "expected turns, messages or the source's own fields"
-        raise UserError(f"{path}: row {index}: no field {error} in it", hint) from None
+        raise UserError(f"{where}: row {index}: no field {error} in it", hint) from None
     made = Template(wanted.wording.id).safe_substitute(row, index=index)
     identity = row.get("id") or (str(index) if "$" in made else made)
     category = row.get("category") or row.get(wanted.wording.category) or ""

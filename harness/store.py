@@ -5,8 +5,8 @@
 ``cells``, one line per cell:
   cell (id), every field of `cell.Cell` (target, target_digest, arm, proposal, draft_digest, prompt_set,
   prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
-  top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason, log_tail,
-  wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict), server_argv,
+  top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason,
+  log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict), server_argv,
   server_env (dict), warmup (dict), cautions (tuple), schema, and one ``env_KEY`` per key of the environment.
 ``rows``, one line per request, in order of (cell, index, turn):
   cell (id, categorical), every field of `row.Row`: index, prompt_id, turn, category, prompt_hash, prompt_tokens,
@@ -36,6 +36,7 @@ __all__ = [
     "check_alike",
     "clean",
     "finished",
+    "headers",
     "load",
     "merge",
     "outcomes",
@@ -65,9 +66,14 @@ def write_cell(run_dir: Path, header: Header, rows: Sequence[Row]) -> Path:
     return path
 
 
+def headers(run_dir: Path) -> dict[str, Header]:
+    """Cell id -> header of every cell file in the run; reads no rows."""
+    return {path.stem: read_header(path) for path in cell_files(run_dir)}
+
+
 def outcomes(run_dir: Path) -> dict[str, str]:
     """Cell id -> outcome of every cell file in the run."""
-    return {path.stem: read_header(path).outcome for path in cell_files(run_dir)}
+    return {cell: header.outcome for cell, header in headers(run_dir).items()}
 
 
 def finished(run_dir: Path) -> set[str]:
@@ -88,9 +94,9 @@ def load(run_dir: Path, outputs: bool = False) -> Frames:
     columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
     files = cell_files(run_dir)
     tables = [cell_file.read_table(path, columns) for path in files]
-    headers = {p: cell_file.parse_header(p, t.schema.metadata) for p, t in zip(files, tables, strict=True)}
-    check_alike(headers)
-    return Frames(pd.DataFrame([_flat(header) for header in headers.values()]), _rows(files, tables, columns))
+    found = {p: cell_file.parse_header(p, t.schema.metadata) for p, t in zip(files, tables, strict=True)}
+    check_alike(found)
+    return Frames(pd.DataFrame([_flat(header) for header in found.values()]), _rows(files, tables, columns))
 
 
 def merge(sources: Sequence[Path], out: Path) -> None:
@@ -114,10 +120,10 @@ def merge(sources: Sequence[Path], out: Path) -> None:
         partial.replace(cells_dir(out) / name)
 
 
-def check_alike(headers: Mapping[Path, Header]) -> None:
+def check_alike(found: Mapping[Path, Header]) -> None:
     """`UserError` if two ok cells differ in one of `MERGE_KEYS`, naming the key and both values."""
     first: dict[str, tuple[Any, Path]] = {}
-    for path, header in headers.items():
+    for path, header in found.items():
         for key in MERGE_KEYS if header.outcome == "ok" else ():
             value = header.environment.get(key)
             wanted, owner = first.setdefault(key, (value, path))
