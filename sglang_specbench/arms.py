@@ -47,6 +47,15 @@ class Arm:
             return "none"
         return "argmax" if temperature == 0 else self.sampling
 
+    def worker_proposal(self, proposal: Proposal) -> Proposal:
+        """What the worker of a server launched for ``proposal`` does at temperature > 0.
+
+        DFlash2's server is the same for both: it samples, and takes the argmax of rows at temperature 0.
+        """
+        if proposal == "argmax" and self.environment("argmax") == self.environment("sampled"):
+            return self.sampling
+        return proposal
+
     def environment(self, proposal: Proposal) -> dict[str, str]:
         """Environment variables that the server of this arm and proposal needs."""
         extra = {"argmax": self.argmax_env, "sampled": self.sampled_env, "none": {}}[proposal]
@@ -185,7 +194,6 @@ _ROWS = (
         title="Standalone drafter",
         algorithm="STANDALONE",
         checkpoint="standalone",
-        sampling="sampled",
         needs=("cuda", "draft_model"),
     ),
     _dspark(
@@ -198,6 +206,7 @@ _ROWS = (
     ),
 )
 ARMS: Mapping[str, Arm] = {arm.name: arm for arm in _ROWS}
+ARM_PATCHES = frozenset(name for arm in _ROWS for name in arm.patches)  # each belongs to the arms that name it
 
 
 def get_arm(name: str, where: str = "arm") -> Arm:

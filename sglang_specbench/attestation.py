@@ -1,7 +1,8 @@
 """The proof that a server gives of itself, and the rule that decides whether a cell may be measured on it.
 
 The plugin fills an `Attestation` inside the scheduler process after the workers are built (see ``serving``); SGLang
-publishes it in ``/server_info`` under the key ``specbench``. `mismatches` compares it with what the launch asked for.
+publishes it in ``/server_info`` under the key ``specbench``. `mismatches` compares it with what the launch asked for;
+`downgrades` reads what changed while the server ran.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sglang_specbench import SGLANG_VERSION, __version__
-from sglang_specbench.arms import DRAFTED, WINDOW, Arm, Proposal
+from sglang_specbench.arms import ARM_PATCHES, DRAFTED, WINDOW, Arm, Proposal
 
 KEY = "specbench"
 
@@ -21,7 +22,7 @@ class Attestation:
     plugin_version: str
     sglang_version: str
     arm: str
-    proposal: str  # as seen in the worker: none | argmax | sampled
+    proposal: str  # none | argmax | sampled: how the worker commits a slot of a request at temperature > 0
     device: str  # cpu | cuda
     dtype: str
     worker: str = ""  # draft worker class
@@ -37,7 +38,7 @@ class Attestation:
     draft_digest: str = ""
     verification: str = "exact"  # "exact", or what it falls back to
     threads: int = 0  # torch intra-op threads of the scheduler
-    patches: Mapping[str, str] = field(default_factory=dict)  # name -> "applied" | "not needed"
+    patches: Mapping[str, str] = field(default_factory=dict)  # name -> "applied"; "test:..." is a planted fault
 
     def to_json(self) -> dict[str, Any]:
         """As published in ``/server_info``."""
@@ -63,19 +64,40 @@ def mismatches(
         "plugin_version": __version__,
         "sglang_version": SGLANG_VERSION,
         "arm": arm.name,
-        "proposal": proposal,
+        "proposal": arm.worker_proposal(proposal),
         "seed": seed,
         "target_digest": target_digest,
+        "draft_digest": draft_digest,
         "verification": "exact",
     }
     if arm.head:
-        wanted |= {"draft_digest": draft_digest, "window": WINDOW, "drafted": DRAFTED}
+        wanted |= {"window": WINDOW, "drafted": DRAFTED}
         if seen.get("device") == "cuda":
             wanted |= {"head": arm.head, "head_folded": True}
-    reasons = [f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v]
+    reasons = [
+        f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v
+    ]
     models = (arm.served_model,) if arm.served_model else arm.architectures
     if models and seen.get("draft_model") not in models:
         reasons.append(f"draft_model: wanted {' or '.join(models)}, server says {seen.get('draft_model')!r}")
     patches = seen.get("patches") or {}
     reasons += [f"patch {name!r} is not applied" for name in arm.patches if patches.get(name) != "applied"]
+    foreign = [name for name in patches if name in ARM_PATCHES and name not in arm.patches]
+    return reasons + [f"patch {name!r} is applied, which is not this arm's" for name in foreign]
+
+
+def downgrades(server_info: Mapping[str, Any]) -> list[str]:
+    """What ``/server_info`` says a server has given up since it started; to be read at the end of each cell.
+
+    A server without the plugin's runtime state counts as downgraded: it cannot tell.
+    """
+    states = server_info.get("internal_states") or [{}]
+    reasons = []
+    for state in states:
+        runtime = state.get(KEY)
+        if not runtime:
+            return ["no runtime state in /server_info: the specbench plugin did not load"]
+        reasons += runtime["downgrades"]
+        if runtime["verification"] != "exact":
+            reasons.append(f"verification: wanted 'exact', server says {runtime['verification']!r}")
     return reasons

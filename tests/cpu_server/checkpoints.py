@@ -59,7 +59,7 @@ def make_all(root: Path) -> dict[str, Path]:
 def _target(folder: Path) -> Path:
     draw = _Random(0)
     head = draw(V, H, std=1e-3)
-    head[list(FAVOURED)] = draw(len(FAVOURED), H, std=0.25)
+    head[list(FAVOURED)] = draw(len(FAVOURED), H, std=1.0)
     weights = {
         "model.embed_tokens.weight": draw(V, H, std=0.5),
         "model.norm.weight": torch.ones(H),

@@ -19,7 +19,7 @@ import pytest
 from sglang_specbench.arms import ARMS
 from sglang_specbench.launch import Launch
 
-START_S, STOP_S = 180, 60
+START_S, STOP_S = 600, 60
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Server:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.launch.port}/generate", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             found: list[dict[str, Any]] = json.load(answer)
         return found
 
