@@ -52,7 +52,8 @@ class Cell:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Cell":
         """Inverse of ``vars(cell)`` after a way through JSON, which turns tuples into lists."""
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+        return cls(**values)
 
     @property
     def launch_key(self) -> tuple[Any, ...]:

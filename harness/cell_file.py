@@ -75,12 +75,7 @@ def read_header(path: Path) -> Header:
 def read(path: Path) -> tuple[Header, list[Row]]:
     """One cell's header and rows; `UserError` naming the file if it is not a whole cell of this schema."""
     table = read_table(path)
-    lists = ("histogram", "cap_histogram", "output_ids")
-    rows = [
-        Row(**{k: tuple(v) if k in lists and v is not None else v for k, v in line.items()})
-        for line in table.to_pylist()
-    ]
-    return parse_header(path, table.schema.metadata), rows
+    return parse_header(path, table.schema.metadata), [_row(line) for line in table.to_pylist()]
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -96,6 +91,11 @@ def parse_header(path: Path, metadata: Mapping[bytes, bytes] | None) -> Header:
         return Header.from_json(metadata[KEY].decode())
     except (ValueError, TypeError) as error:
         raise UserError(f"{path}: header: {error}", "read it with the version that wrote it") from None
+
+
+def _row(line: Mapping[str, Any]) -> Row:
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in line.items()}
+    return Row(**values)
 
 
 def _guarded(reader: Callable[[Path], Any], path: Path) -> Any:
