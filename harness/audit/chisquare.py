@@ -1,0 +1,123 @@
+"""Tests of sampled tokens against an exact law, with their power.
+
+Knows counts and probabilities only. Pearson's chi-square on cells with enough expected counts, everything else lumped
+into one cell. `position_test` conditions on the tokens before (its chi-squares add up over prefixes), so each position
+is judged by itself; `joint_test` judges whole sequences; `impossible_test` looks for tokens that truncation forbids.
+
+Power: a deviation of total variation t has Pearson distance w >= 2t (Cauchy-Schwarz), and averages over prefixes keep
+the bound (Jensen). So whatever its shape, a bias of w/2 is caught with the stated power, where n w^2 is the
+noncentrality that the test catches with that power.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.optimize import brentq
+from scipy.stats import chi2, ncx2
+
+from harness.audit.law import Law, Prefix
+
+LEAST_EXPECTED = 5.0  # Cochran's rule for a cell
+LEAST_SHARE = 0.02  # of a prefix's samples: finer cells cost power against a bias of a few tokens
+LEAST_SAMPLES = 40  # of a prefix
+POWER = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One test: ``tv`` is the observed total variation over its cells (noise included)."""
+
+    name: str
+    samples: int
+    df: int
+    statistic: float
+    p: float
+    tv: float
+
+    def smallest_bias(self, level: float) -> float:
+        """Total variation that this test catches with probability `POWER` when it rejects at ``level``; inf if none."""
+        if not self.df:
+            return float("inf")
+        limit = chi2.isf(level, self.df)
+        noncentrality = brentq(lambda x: ncx2.sf(limit, self.df, x) - POWER, 1e-6, 100 * (limit + 10))
+        return float((noncentrality / self.samples) ** 0.5 / 2)
+
+
+@dataclass
+class _Sum:
+    """Chi-squares of independent groups, added up."""
+
+    samples: int = 0
+    df: int = 0
+    statistic: float = 0.0
+    variation: float = 0.0  # sum of samples * total variation
+
+    def add(self, observed: Mapping[Any, int], p: Mapping[Any, float]) -> None:
+        """One group: counts against probabilities; left out if it has fewer than two cells."""
+        n = sum(observed.values())
+        floor = max(LEAST_EXPECTED, LEAST_SHARE * n)
+        cells = [(observed.get(key, 0), n * mass) for key, mass in p.items() if n * mass >= floor]
+        rest = (n - sum(o for o, _ in cells), n - sum(e for _, e in cells))
+        if rest[1] >= LEAST_EXPECTED:
+            cells.append(rest)
+        elif cells:
+            least = min(range(len(cells)), key=lambda i: cells[i][1])
+            cells[least] = (cells[least][0] + rest[0], cells[least][1] + rest[1])
+        if len(cells) > 1:
+            self.samples += n
+            self.df += len(cells) - 1
+            self.statistic += sum((o - e) ** 2 / e for o, e in cells)
+            self.variation += sum(abs(o - e) for o, e in cells) / 2
+
+    def test(self, name: str) -> Test:
+        p = float(chi2.sf(self.statistic, self.df)) if self.df else 1.0
+        tv = self.variation / self.samples if self.samples else 0.0
+        return Test(name=name, samples=self.samples, df=self.df, statistic=self.statistic, p=p, tv=tv)
+
+
+def position_test(name: str, samples: Sequence[Prefix], law: Law, position: int) -> Test:
+    """Token number ``position`` (from 0) given the tokens before it, over all prefixes seen often enough."""
+    groups: dict[Prefix, Counter[int]] = {}
+    for tokens in samples:
+        if len(tokens) > position and tokens[:position] in law.conditionals:
+            groups.setdefault(tokens[:position], Counter())[tokens[position]] += 1
+    total = _Sum()
+    for prefix, observed in groups.items():
+        if observed.total() >= LEAST_SAMPLES:
+            total.add(observed, law.conditionals[prefix])
+    return total.test(name)
+
+
+def joint_test(name: str, samples: Sequence[Prefix], law: Law, length: int) -> Test:
+    """The first ``length`` tokens together."""
+    total = _Sum()
+    observed = Counter(tokens[:length] for tokens in samples)
+    total.add(observed, law.sequences(length, LEAST_EXPECTED / max(len(samples), 1)))
+    return total.test(name)
+
+
+def impossible_test(name: str, samples: Sequence[Prefix], law: Law) -> Test:
+    """Tokens to which the law gives probability zero: one is enough to reject."""
+    looked = seen = 0
+    for tokens in samples:
+        for place, token in enumerate(tokens):
+            known = law.conditionals.get(tokens[:place])
+            if known is not None:
+                looked += 1
+                seen += known.get(token) == 0.0
+    return Test(
+        name=name, samples=looked, df=0, statistic=float(seen), p=0.0 if seen else 1.0, tv=seen / max(looked, 1)
+    )
+
+
+def holm(tests: Sequence[Test]) -> list[float]:
+    """Adjusted p of each test, in order: rejecting those at or below a keeps the family's false alarms at a (Holm)."""
+    order = sorted(range(len(tests)), key=lambda i: tests[i].p)
+    adjusted = [0.0] * len(tests)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(tests) - rank) * tests[index].p))
+        adjusted[index] = highest
+    return adjusted

@@ -1,0 +1,49 @@
+"""The law: processing against the reference rules, and growth over the likely prefixes only."""
+
+import numpy as np
+import pytest
+
+from harness.audit.law import Raw, Sampling, grow, law, processed
+
+SETTINGS = [(1.0, -1, 1.0), (0.7, -1, 1.0), (1.5, 4, 1.0), (1.0, -1, 0.8), (0.8, 5, 0.6)]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("temperature", "top_k", "top_p"), SETTINGS)
+def test_processing_is_the_reference_rules(temperature, top_k, top_p):
+    import torch
+
+    from drafters.verify import processed_target
+
+    logprobs = np.sort(np.log(np.random.default_rng(0).dirichlet(np.ones(12))))[::-1]
+    ours = processed(logprobs, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
+    theirs = processed_target(torch.tensor(logprobs.copy()), temperature, top_k, top_p)
+    np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-12)
+
+
+def coin(prefixes):
+    """Token 0 has probability 0.9 after anything, token 1 the rest."""
+    return [Raw(np.array([0, 1]), np.log([0.9, 0.1])) for _ in prefixes]
+
+
+def test_only_likely_prefixes_are_asked_for():
+    raw = grow(coin, [Sampling()], depth=3, floor=0.09)
+    assert set(raw) == {(), (0,), (1,), (0, 0), (0, 1), (1, 0)}
+
+
+def test_joint_probabilities_are_products():
+    known = law(grow(coin, [Sampling()], depth=3, floor=0.09), Sampling())
+    assert known.joint((0, 1, 0)) == pytest.approx(0.9 * 0.1 * 0.9)
+    assert known.joint((1, 1, 0)) is None
+    assert known.sequences(2, floor=0.05) == pytest.approx({(0, 0): 0.81, (0, 1): 0.09, (1, 0): 0.09})
+
+
+def test_truncated_tokens_stay_as_impossible():
+    known = law(grow(coin, [Sampling(top_k=1)], depth=1, floor=0.01), Sampling(top_k=1))
+    assert known.conditionals[()] == {0: 1.0, 1: 0.0}
+
+
+def test_labels():
+    assert [Sampling(temperature=t, top_k=k, top_p=p).label for t, k, p in SETTINGS] == [
+        "T=1", "T=0.7", "T=1.5 top-k 4", "T=1 top-p 0.8", "T=0.8 top-k 5 top-p 0.6",
+    ]  # fmt: skip
