@@ -3,6 +3,8 @@
 No chart carries its own script: the site's pages embed the specifications, and one shared bundle draws them.
 """
 
+import math
+
 import altair as alt
 import pandas as pd
 
@@ -55,7 +57,7 @@ def series(frame: pd.DataFrame, changes: list[Change]) -> alt.LayerChart:
         base.mark_circle(size=45).encode(tooltip=tooltip, color=arm_colour(frame).legend(None)),
     ]
     if changes:
-        marks = pd.DataFrame([{"index": c.at - 0.5, "change": f"{c.size:+.2%} from here"} for c in changes])
+        marks = pd.DataFrame([{"index": c.at - 0.5, "change": f"{math.expm1(c.size):+.2%} from here"} for c in changes])
         layers.append(alt.Chart(marks).mark_rule(strokeDash=[4, 3], size=2).encode(x="index:Q", tooltip="change:N"))
     return alt.layer(*layers).properties(width=WIDE, height=180)
 
@@ -104,9 +106,13 @@ def overview(table: pd.DataFrame) -> alt.LayerChart:
     tooltip = ["target:N", "arm:N", "set:N", "temperature:N", alt.Tooltip("value:Q", format=".3f"),
                alt.Tooltip("baseline:Q", format=".3f"), alt.Tooltip("change:Q", format="+.2%")]  # fmt: skip
     cells = base.mark_rect().encode(
-        color=alt.Color("change:Q", title="against baseline", scale=alt.Scale(scheme="purpleorange", domain=[reach, -reach]),
-                        legend=alt.Legend(format="+.1%", orient="bottom")),
+        color=alt.Color(
+            "change:Q",
+            title="against baseline",
+            scale=alt.Scale(scheme="purpleorange", domain=[reach, -reach]),
+            legend=alt.Legend(format="+.1%", orient="bottom"),
+        ),
         tooltip=tooltip,
-    )  # fmt: skip
+    )
     text = base.mark_text(color="black").encode(text=alt.Text("value:Q", format=".2f"), tooltip=tooltip)
     return alt.layer(cells, text).properties(width=WIDE, height=alt.Step(26))

@@ -46,7 +46,11 @@ def chart_section(chart: alt.TopLevelMixin, folder: Path, title: str, data: pd.D
     (folder / "data").mkdir(parents=True, exist_ok=True)
     data.to_csv(folder / "data" / f"{name}.csv", index=False)
     return Section(
-        id=name, title=title, note=note, spec=script_safe(chart.to_json(indent=None)), csv=f"data/{name}.csv"
+        id=name,
+        title=title,
+        note=note,
+        spec=script_safe(chart.to_json(indent=None, validate=False)),
+        csv=f"data/{name}.csv",
     )
 
 

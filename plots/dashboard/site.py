@@ -3,6 +3,7 @@
 Everything that comes from a run folder (names, reasons, log tails) is untrusted text; ``page`` escapes it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -11,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from harness.gate.history import Entry
 from harness.stats.measured import SURVIVAL
@@ -34,6 +36,11 @@ class Sources:
 def build(sources: Sources, out: Path) -> list[Path]:
     """Write the site into ``out`` and return its pages."""
     out.mkdir(parents=True, exist_ok=True)
+    with debug_mode(False):  # no schema check of every channel: half of the build's time; the browser test sees errors
+        return _build(sources, out)
+
+
+def _build(sources: Sources, out: Path) -> list[Path]:
     history = history_frame.long(sources.history)
     arms, sets = sorted(history.arm.unique()), sorted(set(history.set) - {POOLED})
     pages = [Page(name="index.html", title="Overview", sections=tuple(_overview(history, sources, out)))]
@@ -45,7 +52,7 @@ def build(sources: Sources, out: Path) -> list[Path]:
     navigation = {"Overview": "index.html", "Audits": "audits.html", "Environment": "environment.html",
                   "Failures": "failures.html"}  # fmt: skip
     navigation |= {arm: f"arm-{slug(arm)}.html" for arm in arms} | {name: f"set-{slug(name)}.html" for name in sets}
-    (out / "vega.js").write_text(vl_convert.javascript_bundle(), encoding="utf-8")
+    (out / "vega.js").write_text(vl_convert.javascript_bundle(None), encoding="utf-8")
     (out / "style.css").write_text((resources.files("plots") / "templates" / "style.css").read_text(encoding="utf-8"))
     return [write(page, navigation, out) for page in pages]
 
@@ -83,7 +90,7 @@ def _arm_page(history: pd.DataFrame, arm: str, out: Path) -> Page:
     sections = []
     for (device, target, metric), part in own[own.setting == POOLED].groupby(["device", "target", "metric"]):
         found = history_frame.changes(part)
-        note = "; ".join(f"{c.size:+.2%} at run {part.run.iloc[c.at]}" for c in found) or "no change point"
+        note = "; ".join(f"{math.expm1(c.size):+.2%} at run {part.run.iloc[c.at]}" for c in found) or "no change point"
         title = f"{arm} {metric}: {target} on {device or 'unknown device'}"
         sections.append(chart_section(charts.series(part, found), out, title, part, note))
     links = {name: f"set-{slug(name)}.html" for name in sorted(set(own.set) - {POOLED})}

@@ -1,0 +1,155 @@
+"""The site: opened in a real browser, escaped, linked, quick to build."""
+
+import math
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from harness.gate.history import Entry, Point
+from plots.dashboard.page import script_safe, slug
+from plots.dashboard.site import Sources, build
+
+HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
+CHROMIUM = shutil.which("chromium")
+
+
+def entries(n, target="Qwen3-8B"):
+    """A history whose LiLiCorr speedup drops by 4 % two thirds in."""
+    rng = np.random.default_rng(0)
+    made = []
+    for run in range(n):
+        points = []
+        for arm, tau, speed in (("ar", None, 100.0), ("dflash", 5.0, 3.0), ("lilicorr", 6.0, 3.5)):
+            drop = math.log(0.96) if arm == "lilicorr" and run >= 2 * n // 3 else 0.0
+            value = speed * math.exp(drop + 0.002 * rng.standard_normal())
+            metric = "throughput" if arm == "ar" else "speedup"
+            for setting in ("gsm8k T=0 argmax c=1", "mbpp T=1 argmax c=4", "pooled"):
+                points.append(Point(target=target, arm=arm, metric=metric, setting=setting, value=value))
+                if tau:
+                    points.append(Point(target=target, arm=arm, metric="tau", setting=setting, value=tau))
+        made.append(
+            Entry(run=f"run-{run:03}", time=f"2026-{1 + run // 28 % 12:02}-{1 + run % 28:02}T00:00:00Z", commit="abc",
+                  device_name="H200", versions={"sglang": "0.5.23"}, noise=0.002, verdict="ok", points=tuple(points))
+        )  # fmt: skip
+    return made
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.hrefs, self.ids, self.tags = [], set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        found = dict(attrs)
+        self.hrefs += [found[k] for k in ("href", "src") if k in found]
+        if "id" in found:
+            self.ids.add(found["id"])
+
+
+def parse(path):
+    links = Links()
+    links.feed(path.read_text())
+    return links
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    out = tmp_path_factory.mktemp("site")
+    certificates = [{"target": HOSTILE, "arm": "lilicorr", "verdict": "pass", "date": "2026-11-29"}]
+    return out, build(Sources(history=entries(24, HOSTILE), certificates=certificates), out)
+
+
+def test_every_link_resolves(site):
+    out, pages = site
+    assert {p.name for p in pages} >= {
+        "index.html",
+        "arm-lilicorr.html",
+        "set-gsm8k.html",
+        "audits.html",
+        "failures.html",
+    }
+    for page in pages:
+        for href in parse(page).hrefs:
+            if not href.startswith("data:"):
+                name, _, anchor = href.partition("#")
+                assert (out / (name or page.name)).is_file(), href
+                assert not anchor or anchor in parse(out / (name or page.name)).ids, href
+
+
+def test_no_page_reaches_for_the_network(site):
+    _, pages = site
+    for page in pages:
+        assert [h for h in parse(page).hrefs if "//" in h] == []
+
+
+def test_a_hostile_model_name_is_text(site):
+    _, pages = site
+    for page in pages:
+        assert "img" not in parse(page).tags
+        assert "<script>document" not in page.read_text()
+    assert "&lt;/script&gt;" in (site[0] / "audits.html").read_text()
+
+
+def test_a_change_point_is_written_on_the_arms_page(site):
+    text = (site[0] / "arm-lilicorr.html").read_text()
+    assert re.search(r"-[34]\.\d+% at run run-01[567]", text)
+    assert "no change point" in (site[0] / "arm-dflash.html").read_text()
+
+
+def test_the_data_behind_a_chart_is_there_as_csv(site):
+    links = [h for h in parse(site[0] / "index.html").hrefs if h.endswith(".csv")]
+    assert links
+    assert all((site[0] / h).read_text().count("\n") > 1 for h in links)
+
+
+def test_two_hundred_runs_build_in_twenty_seconds(tmp_path):
+    start = time.process_time()  # of this process: a neighbour on the machine does not count
+    build(Sources(history=entries(200)), tmp_path)
+    assert time.process_time() - start < 20
+
+
+def test_script_safe_keeps_the_value():
+    assert script_safe('{"a": "</script>"}') == '{"a": "\\u003c/script>"}'
+    with pytest.raises(ValueError, match="Expecting"):
+        script_safe("not json")
+
+
+def test_slug_of_text_without_letters_is_not_empty():
+    assert slug("???") != slug("!!!") != ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_site_runs_in_a_browser_without_an_error(site, width):
+    """Every page: no console error, every chart drawn, nothing wider than the screen, and a filter that filters."""
+    from playwright.sync_api import sync_playwright
+
+    out, pages = site
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        tab = browser.new_page(viewport={"width": width, "height": 900})
+        errors = []
+        tab.on("pageerror", lambda e: errors.append(str(e)))
+        tab.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+        for page in pages:
+            tab.goto(page.as_uri())
+            charts = tab.locator(".chart").count()
+            tab.wait_for_function(f"document.querySelectorAll('.chart canvas, .chart svg').length >= {charts}")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width + 1, page.name
+            assert tab.title() != "owned"
+        tab.goto((out / "index.html").as_uri())
+        menu = tab.locator("#explore-tau select").nth(1)
+        menu.wait_for()
+        before = tab.locator("#chart-explore-tau").screenshot()
+        menu.select_option(label="dflash")
+        tab.wait_for_timeout(300)
+        assert tab.locator("#chart-explore-tau").screenshot() != before
+        assert errors == []
+        browser.close()
