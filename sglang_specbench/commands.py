@@ -1,0 +1,91 @@
+"""The commands ``specbench arms`` and ``specbench doctor``. Both work with the base alone installed."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
+from sglang_specbench.machine import DISK_GB, SERVE_HINT, Machine, inspect_machine, why_not
+
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, to stdout.")]
+
+
+def arms(
+    name: Annotated[str | None, typer.Argument(help="Show all of one arm: flags, environment, proof.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The arms: flags, proof demanded, proposals, known approximations; and which run on this machine."""
+    chosen = ARMS.values() if name is None else [get_arm(name, "arms")]
+    machine = inspect_machine()
+    if as_json:
+        print(json.dumps([{**asdict(arm), "why_not": why_not(arm, machine)} for arm in chosen], indent=1))
+    elif name is None:
+        Console().print(_overview(machine))
+    else:
+        Console().print(_details(ARMS[name], machine))
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Is this machine fit, what runs here and why not; exit code 1 if nothing can be served here."""
+    machine = inspect_machine()
+    if as_json:
+        print(json.dumps(asdict(machine), indent=1))
+    else:
+        _report(machine)
+    raise typer.Exit(1 if machine.problems else 0)
+
+
+def _overview(machine: Machine) -> Table:
+    table = Table("arm", "at T>0", "runs here", "known approximations", caption="all of one arm: specbench arms NAME")
+    for arm in ARMS.values():
+        reason = why_not(arm, machine)
+        table.add_row(
+            arm.name,
+            arm.proposal(1.0),
+            f"no: {reason}" if reason else "yes",
+            "; ".join(arm.approximations) or "none",
+        )
+    return table
+
+
+def _details(arm: Arm, machine: Machine) -> Table:
+    table = Table(show_header=False, title=f"{arm.name}: {arm.title}")
+    table.add_row("checkpoint", f"{arm.checkpoint or 'none'} ({', '.join(arm.architectures) or 'any architecture'})")
+    algorithm = ("--speculative-algorithm", arm.algorithm) if arm.algorithm else ()
+    table.add_row("flags", " ".join((*algorithm, *arm.flags)) or "none")
+    proposals: tuple[Proposal, ...] = ("argmax", "sampled") if arm.sampling == "sampled" else ("argmax",)
+    for proposal in proposals if arm.algorithm else ():
+        env = " ".join(f"{k}={v}" for k, v in arm.environment(proposal).items())
+        table.add_row(f"environment ({proposal})", env or "none")
+        table.add_row(f"log proof ({proposal})", "\n".join(arm.proof(proposal)) or "none")
+    table.add_row("patches", ", ".join(arm.patches) or "none")
+    table.add_row("approximations", "; ".join(arm.approximations) or "none")
+    table.add_row("runs here", why_not(arm, machine) or "yes")
+    return table
+
+
+def _report(machine: Machine) -> None:
+    table = Table(show_header=False)
+    table.add_row("Python", f"{machine.python} on {machine.platform}")
+    for name, version in machine.versions.items():
+        table.add_row(name, version or "not installed")
+    for name, folder in machine.locations.items():
+        table.add_row(f"import {name}", folder or "not found")
+    table.add_row("SGLang plugin", machine.plugin or "not found")
+    table.add_row("GPUs", "\n".join(machine.gpus) or "none: arms are served on the CPU, in float32, without CUDA graphs")
+    table.add_row("CPU", f"{machine.cores} cores, {', '.join(machine.cpu_flags) or 'no AVX2'}")
+    low = f" (installing SGLang needs {DISK_GB})" if machine.free_disk_gb < DISK_GB else ""
+    table.add_row("free disk", f"{machine.free_disk_gb} GB{low}")
+    console = Console()
+    console.print(table)
+    for problem in machine.problems:
+        console.print(f"not fit for serving: {problem}", markup=False, style="red")
+    if not machine.problems:
+        here = sum(not why_not(arm, machine) for arm in ARMS.values())
+        console.print(f"fit for serving: {here} of {len(ARMS)} arms run here (specbench arms says which)", markup=False)
+    elif machine.versions["sglang"] is None:
+        console.print(f"planning, tables, plots and gates work without it; to serve: {SERVE_HINT}", markup=False)
