@@ -76,7 +76,9 @@ def _report(machine: Machine) -> None:
     for name, folder in machine.locations.items():
         table.add_row(f"import {name}", folder or "not found")
     table.add_row("SGLang plugin", machine.plugin or "not found")
-    table.add_row("GPUs", "\n".join(machine.gpus) or "none: arms are served on the CPU, in float32, without CUDA graphs")
+    table.add_row(
+        "GPUs", "\n".join(machine.gpus) or "none: arms are served on the CPU, in float32, without CUDA graphs"
+    )
     table.add_row("CPU", f"{machine.cores} cores, {', '.join(machine.cpu_flags) or 'no AVX2'}")
     low = f" (installing SGLang needs {DISK_GB})" if machine.free_disk_gb < DISK_GB else ""
     table.add_row("free disk", f"{machine.free_disk_gb} GB{low}")

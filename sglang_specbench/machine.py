@@ -39,7 +39,7 @@ class Machine:
 
 
 def inspect_machine() -> Machine:
-    """This machine, now."""
+    """What is installed and plugged in, now."""
     versions = {name: _version(name) for name in _PACKAGES}
     plugin = _plugin()
     return Machine(

@@ -42,14 +42,16 @@ REFUSED_LOG = (
         reason="part of the step runs outside its fused kernel or graph",
         devices=_GRAPHS,
     ),
-    Refusal(pattern=r"(DFLASH block size|DSpark gamma) mismatch", reason="the checkpoint was trained for another block"),
+    Refusal(
+        pattern=r"(DFLASH block size|DSpark gamma) mismatch", reason="the checkpoint was trained for another block"
+    ),
     Refusal(
         pattern=r"(Failed to infer DFLASH block_size|Failed to read DSpark draft config|speculative_num_draft_tokens"
         r" is not set; defaulting|DSpark gamma is not set)",
         reason="the draft's config could not be read; SGLang guessed the block",
     ),
     Refusal(
-        pattern=r"(does not support attention_backend|only supports attention_backend|DFLASH only enables 'trtllm_mha')",
+        pattern=r"((does not support|only supports) attention_backend|DFLASH only enables 'trtllm_mha')",
         reason="the draft's attention backend was replaced, which changes its cost",
     ),
     Refusal(

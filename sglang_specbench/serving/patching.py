@@ -49,9 +49,7 @@ def apply(patch: Patch) -> None:
         raise PatchError(f"patch {patch.name}: {patch.target} does not exist: {error}") from None
     seen = signature_of(original)
     if seen != patch.signature:
-        raise PatchError(
-            f"patch {patch.name}: {patch.target} is {seen}, the patch was written for {patch.signature}"
-        )
+        raise PatchError(f"patch {patch.name}: {patch.target} is {seen}, the patch was written for {patch.signature}")
     setattr(owner, attribute, patch.replace(original))
     APPLIED[patch.name] = "applied"
 

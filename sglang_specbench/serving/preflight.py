@@ -67,9 +67,7 @@ def judge(launch: Launch) -> Verdict:
     reasons = check_log(log.getvalue(), arm, launch.proposal, "cpu")  # "cpu": no proof lines before a server runs
     if arm.head and resolved["speculative_num_draft_tokens"] != WINDOW:
         reasons.append(f"window: wanted {WINDOW}, SGLang says {resolved['speculative_num_draft_tokens']}")
-    return Verdict(
-        arm=arm.name, proposal=launch.proposal, ok=not reasons, reasons=tuple(reasons), resolved=resolved
-    )
+    return Verdict(arm=arm.name, proposal=launch.proposal, ok=not reasons, reasons=tuple(reasons), resolved=resolved)
 
 
 def _resolve(launch: Launch) -> dict[str, Any]:

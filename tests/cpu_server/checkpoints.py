@@ -1,7 +1,7 @@
 """Tiny random checkpoints of every drafter, made so that drafts are sometimes right.
 
 The target's head is biased to two tokens, so that a drafter which knows nothing still agrees with it now and then:
-both the accept and the reject path run. Block 16 as everywhere (DSpark: 15 drafts). Numbers mean nothing as performance.
+both the accept and the reject path run. Block 16 as everywhere (DSpark: 15 drafts).
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-V, H, I, LAYERS, HEADS, KV, D, BLOCK, DRAFT_LAYERS = 512, 128, 256, 4, 4, 2, 32, 16, 2
+V, H, FFN, LAYERS, HEADS, KV, D, BLOCK, DRAFT_LAYERS = 512, 128, 256, 4, 4, 2, 32, 16, 2
 SLOTS = BLOCK - 1
 MASK = 3
 FAVOURED = (100, 300)
@@ -18,7 +18,7 @@ Tensors = dict[str, torch.Tensor]
 
 _CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": V, "hidden_size": H,
-    "intermediate_size": I, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV,
+    "intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV,
     "head_dim": D, "max_position_embeddings": 2048, "tie_word_embeddings": False, "rope_theta": 1e6,
     "rms_norm_eps": 1e-6, "hidden_act": "silu", "attention_bias": False, "dtype": "float32",
     "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 2,
@@ -80,9 +80,9 @@ def _layer(draw: _Random, at: str) -> Tensors:
         "self_attn.k_proj": (KV * D, H),
         "self_attn.v_proj": (KV * D, H),
         "self_attn.o_proj": (H, HEADS * D),
-        "mlp.gate_proj": (I, H),
-        "mlp.up_proj": (I, H),
-        "mlp.down_proj": (H, I),
+        "mlp.gate_proj": (FFN, H),
+        "mlp.up_proj": (FFN, H),
+        "mlp.down_proj": (H, FFN),
     }
     return ones | {f"{at}{n}.weight": draw(*shape) for n, shape in shapes.items()}
 
@@ -132,9 +132,7 @@ def _domino(folder: Path) -> Path:
         "embed_proj.2.weight": draw(V, width),
     }
     keys = {"projector_type": "domino", "shift_label": True, "pure_draft_prefix_len": 1}
-    return _draft(
-        folder, "DFlashDraftModel", weights, {**keys, "gru_hidden_dim": gru, "emb_dim": width}
-    )
+    return _draft(folder, "DFlashDraftModel", weights, {**keys, "gru_hidden_dim": gru, "emb_dim": width})
 
 
 def _dspark(folder: Path) -> Path:
@@ -178,7 +176,8 @@ def _lilicorr_head(draw: _Random) -> Tensors:
         "layers.0.attn.in_proj_weight": draw(3 * w, w), "layers.0.attn.in_proj_bias": draw(3 * w),
     }  # fmt: skip
     linears = {
-        "token_proj": (w, H), "pass_hidden_proj": (w, H), "feature_mlp.up_proj": (w, 5), "feature_mlp.down_proj": (w, w),
+        "token_proj": (w, H), "pass_hidden_proj": (w, H),
+        "feature_mlp.up_proj": (w, 5), "feature_mlp.down_proj": (w, w),
         "context_proj": (w, H), "factor_input_proj": (w, 3 * w), "out_head": (_FACTOR, w), "in_head": (_FACTOR, w),
         "anchor_out_head": (_FACTOR, w), "layers.0.attn.out_proj": (w, w), "layers.0.mlp.up_proj": (2 * w, w),
         "layers.0.mlp.down_proj": (w, 2 * w),
@@ -188,9 +187,7 @@ def _lilicorr_head(draw: _Random) -> Tensors:
     return {f"lilicorr.{name}": tensor for name, tensor in weights.items()}
 
 
-def _draft(
-    folder: Path, architecture: str, weights: Tensors, keys: dict[str, object], **top: object
-) -> Path:
+def _draft(folder: Path, architecture: str, weights: Tensors, keys: dict[str, object], **top: object) -> Path:
     config = _CONFIG | {
         "architectures": [architecture],
         "num_hidden_layers": DRAFT_LAYERS,
@@ -215,7 +212,5 @@ def _tokenizer(folder: Path) -> None:
     vocabulary = {chr(i) if 33 <= i < 127 else f"<{i}>": i for i in range(V)}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="<0>"))
     words.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=words, eos_token="<1>", pad_token="<2>", unk_token="<0>"
-    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<1>", pad_token="<2>", unk_token="<0>")
     fast.save_pretrained(folder)

@@ -27,14 +27,12 @@ def honest(arm: Arm, proposal: Proposal, device: str = "cuda") -> dict[str, Any]
         seed=42,
         target_digest="t",
         draft_digest="d" if arm.checkpoint else "",
-        patches={name: "applied" for name in arm.patches},
+        patches=dict.fromkeys(arm.patches, "applied"),
     ).to_json()
 
 
 def reasons(arm: Arm, proposal: Proposal, seen: dict[str, Any] | None) -> list[str]:
-    return mismatches(
-        seen, arm, proposal, seed=42, target_digest="t", draft_digest="d" if arm.checkpoint else ""
-    )
+    return mismatches(seen, arm, proposal, seed=42, target_digest="t", draft_digest="d" if arm.checkpoint else "")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -34,7 +34,12 @@ def on(monkeypatch: pytest.MonkeyPatch):
 def test_everything_runs_on_a_gpu_and_the_controls_need_one() -> None:
     cpu = dataclasses.replace(FIT, gpus=())
     assert [arm.name for arm in ARMS.values() if why_not(arm, FIT)] == []
-    assert {arm.name for arm in ARMS.values() if why_not(arm, cpu)} == {"eagle3", "ngram", "standalone", "dspark-scheduled"}
+    assert {arm.name for arm in ARMS.values() if why_not(arm, cpu)} == {
+        "eagle3",
+        "ngram",
+        "standalone",
+        "dspark-scheduled",
+    }
 
 
 def test_arms_as_json_says_why_not(on, capsys: pytest.CaptureFixture[str]) -> None:

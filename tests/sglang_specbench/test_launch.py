@@ -26,7 +26,9 @@ def written(subject: Launch) -> str:
     ("arm", "proposal", "draft"),
     [("ar", "none", None), ("lilicorr", "sampled", "D"), ("dspark", "argmax", "D"), ("domino-full", "argmax", "D")],
 )
-def test_argv_and_env(device: str, arm: str, proposal: str, draft: str | None, golden: Callable[[str, str], None]) -> None:
+def test_argv_and_env(
+    device: str, arm: str, proposal: str, draft: str | None, golden: Callable[[str, str], None]
+) -> None:
     dtype = "float32" if device == "cpu" else "bfloat16"
     subject = launch(arm=arm, proposal=proposal, draft=draft, device=device, dtype=dtype)
     golden(f"launch-{arm}-{proposal}-{device}.txt", written(subject))

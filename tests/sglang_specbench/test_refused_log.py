@@ -6,7 +6,7 @@ from sglang_specbench.arms import ARMS
 from sglang_specbench.refused_log import check_log
 
 LINES = {
-    "DFLASH non-greedy verification is unavailable on this build/device; falling back to greedy argmax verification.": True,
+    "DFLASH non-greedy verification is unavailable on this build/device; falling back to greedy argmax": True,
     "DFLASH draft greedy head kept eager (reason=added vocab).": False,
     "LiLiCorr sampled draft ran the eager head on a decode step (draft cuda graph unavailable for batch size 3": False,
     "Disable DFLASH draft cuda graph because only 0.42 GB GPU memory is available": True,

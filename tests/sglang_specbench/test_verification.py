@@ -133,26 +133,20 @@ def test_enumeration_sees_a_residual_that_ignores_q(monkeypatch: pytest.MonkeyPa
 
 def test_acceptance_rate_is_the_overlap_of_p_and_q() -> None:
     """P(first draft accepted) = sum min(p, q) (Leviathan et al. 2023)."""
-    accepted = sum(
-        w * sum(n > 0 for n in lengths) / len(lengths) for w, _, (lengths, _) in honest_runs()
-    )
+    accepted = sum(w * sum(n > 0 for n in lengths) / len(lengths) for w, _, (lengths, _) in honest_runs())
     overlap = sum(min(Fraction(p, 16), Fraction(q, 16)) for p, q in zip(P[()], Q[()], strict=True))
     assert accepted == pytest.approx(float(overlap), abs=1e-6)
 
 
 def test_a_draft_without_mass_is_never_accepted() -> None:
     coins = torch.zeros(1, 3)
-    lengths, bonuses = emitted(
-        verification.point_mass_rule, (3, 0), torch.zeros(W, V), coins, torch.tensor([0.999999])
-    )
+    lengths, bonuses = emitted(verification.point_mass_rule, (3, 0), torch.zeros(W, V), coins, torch.tensor([0.999999]))
     assert (lengths, bonuses) == ([0], [2])  # the last token that has mass, not the last id
 
 
 def test_an_improper_q_is_rejected_and_replaced_by_p() -> None:
     q_rows = torch.tensor([[float("nan")] * V, law(Q, (0,))])
-    lengths, bonuses = emitted(
-        verification.chain_rule, (0, 0), q_rows, torch.zeros(1, 2), torch.tensor([0.6])
-    )
+    lengths, bonuses = emitted(verification.chain_rule, (0, 0), q_rows, torch.zeros(1, 2), torch.tensor([0.6]))
     assert (lengths, bonuses) == ([0], [1])  # cumulative p: .5 .75 1 1
 
 

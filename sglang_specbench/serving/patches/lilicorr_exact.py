@@ -6,13 +6,11 @@ point-mass rule stays exact. Stands in for ``models.lilicorr.lilicorr_sample_pat
 Shapes: B requests, S slots, K candidates a slot (i before j).
 """
 
-import torch
+from typing import Any
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # a CPU build of torch has no triton
-    triton = None
+import torch
+import triton  # comes with SGLang, also where there is no GPU
+import triton.language as tl
 
 
 def exact_path(
@@ -73,27 +71,32 @@ def _exact_path_triton(
     return tokens_BS, mass_BSK
 
 
-if triton is not None:
-
-    @triton.jit
-    def _exact_path_kernel(
-        start_ptr, pair_ptr, cand_ptr, back_ptr, token_ptr, mass_ptr, slots: tl.constexpr, K: tl.constexpr
-    ):
-        row = tl.program_id(0)
-        k = tl.arange(0, K)
-        score = tl.load(start_ptr + row * K + k)
-        for s in range(1, slots):
-            base = (row * (slots - 1) + (s - 1)) * K * K
-            total = score[:, None] + tl.load(pair_ptr + base + k[:, None] * K + k[None, :])
-            best = tl.max(total, axis=0)
-            arg = tl.min(tl.where(total == best[None, :], k[:, None], K), axis=0)
-            tl.store(back_ptr + (row * slots + s) * K + k, arg)
-            score = best
-        tl.debug_barrier()  # the way back reads what other lanes have stored
-        index = tl.min(tl.where(score == tl.max(score, axis=0), k, K), axis=0)
-        for r in range(slots):
-            s = slots - 1 - r
-            tl.store(token_ptr + row * slots + s, tl.load(cand_ptr + (row * slots + s) * K + index))
-            tl.store(mass_ptr + (row * slots + s) * K + k, tl.where(k == index, 1.0, 0.0))
-            if s > 0:
-                index = tl.load(back_ptr + (row * slots + s) * K + index)
+@triton.jit
+def _exact_path_kernel(
+    start_ptr: Any,
+    pair_ptr: Any,
+    cand_ptr: Any,
+    back_ptr: Any,
+    token_ptr: Any,
+    mass_ptr: Any,
+    slots: tl.constexpr,
+    K: tl.constexpr,
+) -> None:
+    row = tl.program_id(0)
+    k = tl.arange(0, K)
+    score = tl.load(start_ptr + row * K + k)
+    for s in range(1, slots):
+        base = (row * (slots - 1) + (s - 1)) * K * K
+        total = score[:, None] + tl.load(pair_ptr + base + k[:, None] * K + k[None, :])
+        best = tl.max(total, axis=0)
+        arg = tl.min(tl.where(total == best[None, :], k[:, None], K), axis=0)
+        tl.store(back_ptr + (row * slots + s) * K + k, arg)
+        score = best
+    tl.debug_barrier()  # the way back reads what other lanes have stored
+    index = tl.min(tl.where(score == tl.max(score, axis=0), k, K), axis=0)
+    for r in range(slots):
+        s = slots - 1 - r
+        tl.store(token_ptr + row * slots + s, tl.load(cand_ptr + (row * slots + s) * K + index))
+        tl.store(mass_ptr + (row * slots + s) * K + k, tl.where(k == index, 1.0, 0.0))
+        if s > 0:
+            index = tl.load(back_ptr + (row * slots + s) * K + index)
