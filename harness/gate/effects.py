@@ -8,7 +8,7 @@ relative to AR in the same allocation.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from harness.gate.judgement import Effect
 
 Array = NDArray[np.float64]
+Speeds = Mapping[tuple[str, str], float]  # (allocation, setting) -> tokens per second, or speedup
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,21 @@ def throughput_effect(baseline: Array, candidate: Array, floor_sd: float = 0.0, 
     return Effect(value=float(candidate.mean() - baseline.mean()), se=se, df=df)
 
 
-def pooled_logs(throughput: Mapping[tuple[str, str], float], settings: Iterable[str]) -> dict[str, float]:
-    """Mean log throughput over ``settings``, per allocation; ``throughput`` is {(allocation, setting): tokens/s}.
+def pooled_logs(baseline: Speeds, candidate: Speeds) -> tuple[Array, Array]:
+    """One number per allocation of each side: mean over its settings of log(speed / the setting's baseline mean).
 
-    An allocation that lacks one of the settings gives no number: a hole must not look like a change.
+    Only settings that both sides measured count. A setting is centred on its own baseline, so that an allocation with
+    fewer settings than another (one seed has the greedy cells, another has not) does not look like a change.
     """
-    wanted = list(settings)
-    allocations = sorted({allocation for allocation, _ in throughput})
-    whole = [a for a in allocations if all((a, s) in throughput for s in wanted)]
-    return {a: float(np.mean([math.log(throughput[a, s]) for s in wanted])) for a in whole}
+    shared = {s for _, s in baseline} & {s for _, s in candidate}
+    by_setting = {s: [math.log(v) for (_, t), v in baseline.items() if t == s] for s in shared}
+    centre = {s: float(np.mean(logs)) for s, logs in by_setting.items()}
+    return _per_allocation(baseline, centre), _per_allocation(candidate, centre)
+
+
+def _per_allocation(speeds: Speeds, centre: Mapping[str, float]) -> Array:
+    shifts: dict[str, list[float]] = {}
+    for (allocation, setting), value in speeds.items():
+        if setting in centre:
+            shifts.setdefault(allocation, []).append(math.log(value) - centre[setting])
+    return np.array([np.mean(shifts[a]) for a in sorted(shifts)])

@@ -49,16 +49,18 @@ def troubles(candidate: "Frames") -> list[Trouble]:
 def unlike(baseline: "Frames", candidate: "Frames") -> list[Trouble]:
     """Where two runs were not measured alike: key and both values."""
     keys = ["target", "arm", *SETTING]
-    old, new = (f.cells[f.cells.outcome == "ok"].drop_duplicates(keys).set_index(keys) for f in (baseline, candidate))
-    found = {}
-    for setting in old.index.intersection(new.index):
-        for key in ALIKE:
-            a, b = old.at[setting, key], new.at[setting, key]
-            if a != b:
-                found[key] = f"{key.removeprefix('env_')}: baseline {a!r}, candidate {b!r}"
-    if not len(old.index.intersection(new.index)):
-        found["settings"] = "no setting was measured by both runs"
-    return [Trouble(4, reason) for reason in found.values()]
+    old, new = (f.cells[f.cells.outcome == "ok"].drop_duplicates(keys) for f in (baseline, candidate))
+    columns = [*keys, *(k for k in ALIKE if k in old and k in new)]
+    both = old[columns].merge(new[columns], on=keys, suffixes=("", "_new"))
+    if both.empty:
+        return [Trouble(4, "no setting was measured by both runs")]
+    found = []
+    for key in columns[len(keys) :]:
+        unequal = both[both[key].astype(str) != both[f"{key}_new"].astype(str)]
+        if len(unequal):
+            a, b = unequal.iloc[0][[key, f"{key}_new"]]
+            found.append(Trouble(4, f"{key.removeprefix('env_')}: baseline {str(a)!r}, candidate {str(b)!r}"))
+    return found
 
 
 def tau_changes(baseline: "Frames", candidate: "Frames", target: str, arm: str) -> dict[str, TauChange]:

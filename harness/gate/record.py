@@ -43,28 +43,28 @@ def _taus(frames: "Frames", target: str, arm: str) -> list[Point]:
 
 
 def _speeds(frames: "Frames", target: str, arm: str) -> list[Point]:
+    metric, values = _relative(frames, target, arm)
+    logs: dict[str, list[float]] = {}
+    for (_, setting), value in values.items():
+        logs.setdefault(setting, []).append(math.log(value))
+    means = {setting: float(np.mean(found)) for setting, found in sorted(logs.items())}
+    if means:
+        means["pooled"] = float(np.mean(list(means.values())))
+    return [Point(target=target, arm=arm, metric=metric, setting=s, value=math.exp(m)) for s, m in means.items()]
+
+
+def _relative(frames: "Frames", target: str, arm: str) -> tuple[str, dict[tuple[str, str], float]]:
+    """Speedups over AR of the same allocation; for AR its own tokens per second."""
     own = throughputs(frames, target, arm)
-    metric = "throughput" if arm == "ar" else "speedup"
-    values = own if arm == "ar" else relative(own, throughputs(frames, target, "ar"))
-    settings = sorted({s for _, s in values})
-    points = []
-    for scope, wanted in [*((s, [s]) for s in settings), ("pooled", settings)]:
-        logs = list(pooled_logs(values, wanted).values()) if wanted else []
-        if logs:
-            points.append(
-                Point(target=target, arm=arm, metric=metric, setting=scope, value=math.exp(float(np.mean(logs))))
-            )
-    return points
+    return ("throughput", own) if arm == "ar" else ("speedup", relative(own, throughputs(frames, target, "ar")))
 
 
 def _noise(frames: "Frames", arms: list[tuple[str, str]]) -> float | None:
     """Pooled sd of an arm's log speedup between allocations; None without A/A repeats."""
     squares, df = 0.0, 0
     for target, arm in arms:
-        if arm == "ar":
-            continue
-        values = relative(throughputs(frames, target, arm), throughputs(frames, target, "ar"))
-        logs = np.array(list(pooled_logs(values, sorted({s for _, s in values})).values()))
-        if len(logs) > 1:
+        _, values = _relative(frames, target, arm)
+        logs, _ = pooled_logs(values, values)
+        if arm != "ar" and len(logs) > 1:
             squares, df = squares + float(((logs - logs.mean()) ** 2).sum()), df + len(logs) - 1
     return math.sqrt(squares / df) if df else None

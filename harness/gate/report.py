@@ -67,7 +67,8 @@ def junit(outcome: Outcome) -> str:
         case = ElementTree.SubElement(suite, "testcase", classname="specbench.gate", name="comparable")
         ElementTree.SubElement(case, "error", message=_printable(trouble.reason))
     for j in (j for j in outcome.judgements if j.scope == "pooled"):
-        case = ElementTree.SubElement(suite, "testcase", classname=f"specbench.gate.{j.target}.{j.arm}", name=j.metric)
+        name = _printable(f"specbench.gate.{j.target}.{j.arm}")
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=j.metric)
         text = f"{j.effect:+.2%} [{j.low:+.2%}, {j.high:+.2%}], margin {j.margin:.1%}"
         if j.verdict == "regression":
             ElementTree.SubElement(case, "failure", message=text)

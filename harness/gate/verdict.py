@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from harness.gate.effects import pooled_logs, tau_effect, throughput_effect
 from harness.gate.judgement import Effect, Judgement, judge, spent
 from harness.gate.match import Trouble, relative, tau_changes, throughputs, troubles, unlike
@@ -106,21 +104,20 @@ def _judge_throughput(
     level: float,
     floor: tuple[float, float],
 ) -> list[Judgement]:
-    sides = [_speeds(frames, target, arm) for frames in (baseline, candidate)]
-    settings = sorted({s for _, s in sides[0]} & {s for _, s in sides[1]})
+    old, new = (_speeds(frames, target, arm) for frames in (baseline, candidate))
     margin = -math.log1p(-rules.throughput_margin)
     judged = []
-    for scope, wanted in [("pooled", settings), *((s, [s]) for s in settings)]:
-        logs = [np.array(list(pooled_logs(side, wanted).values())) for side in sides]
-        if not wanted or not all(len(g) for g in logs):
+    for scope in ("pooled", *sorted({s for _, s in old} & {s for _, s in new})):
+        own = {key: v for key, v in old.items() if scope in ("pooled", key[1])}
+        before, after = pooled_logs(own, new)
+        if not len(before) or not len(after):
             continue
+        note = ""
         try:
-            effect = throughput_effect(logs[0], logs[1], *floor)
+            effect = throughput_effect(before, after, *floor)
         except ValueError as error:
-            effect = Effect(value=float(logs[1].mean() - logs[0].mean()), se=math.inf, df=1)
-            judged.append(_judgement(effect, margin, level, target, arm, "throughput", scope, len(logs[1]), str(error)))
-            continue
-        judged.append(_judgement(effect, margin, level, target, arm, "throughput", scope, len(logs[1])))
+            note, effect = str(error), Effect(value=float(after.mean() - before.mean()), se=math.inf, df=1)
+        judged.append(_judgement(effect, margin, level, target, arm, "throughput", scope, len(after), note))
     return judged
 
 

@@ -1,0 +1,88 @@
+"""``specbench gate``: candidate against baseline, one verdict, one exit code, every form that a CI system reads."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.gate.verdict import Outcome, Rules
+
+BASELINE = Path("results/baseline.json")
+LOOKS = 4  # planned looks with --until-decided: the run as it is, and up to three more repeats
+
+
+def gate(
+    run: Annotated[Path, typer.Argument(help="Run folder of the candidate.")],
+    baseline: Annotated[Path, typer.Option(help="Baseline file, or a run folder to compare with.")] = BASELINE,
+    alpha: Annotated[float, typer.Option(help="Odds of calling an unchanged candidate a regression.")] = 0.01,
+    tau_margin: Annotated[float, typer.Option(help="Smallest relative drop of tau that matters.")] = 0.01,
+    throughput_margin: Annotated[float, typer.Option(help="Smallest relative drop of throughput that matters.")] = 0.03,
+    until_decided: Annotated[bool, typer.Option("--until-decided", help="Measure more repeats while open.")] = False,
+    budget_minutes: Annotated[float, typer.Option(help="Time for more repeats.")] = 30.0,
+    history: Annotated[Path | None, typer.Option(help="Append one line for this run to this file.")] = None,
+    summary: Annotated[Path | None, typer.Option(help="Append the Markdown table to this file.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write everything as JSON.")] = None,
+) -> None:
+    """Judge a run: exit 0 ok, 1 regression, 3 inconclusive, 4 invalid, 5 infrastructure."""
+    from harness import store
+    from harness.gate import baseline as accepted
+    from harness.gate import history as lines
+    from harness.gate import record, report
+    from harness.gate.verdict import Rules
+
+    against = baseline if baseline.is_dir() else accepted.load(baseline)[1]
+    looks = LOOKS if until_decided else 1
+    rules = Rules(alpha=alpha, tau_margin=tau_margin, throughput_margin=throughput_margin, looks=looks)
+    outcome = _decide(run, against, rules, budget_minutes)
+    text = report.markdown(outcome, against.name, run.name)
+    typer.echo(text)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        typer.echo("\n".join(report.annotations(outcome)))
+    if summary:
+        with summary.open("a", encoding="utf-8") as handle:
+            handle.write(text)
+    for path, content in ((junit, report.junit(outcome)), (json, report.machine(outcome))):
+        if path:
+            path.write_text(content, encoding="utf-8")
+    if history and outcome.judgements:
+        lines.append(history, record.entry(run.name, store.load(run), outcome.verdict))
+    raise typer.Exit(outcome.exit_code)
+
+
+def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "Outcome":
+    """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
+    from harness import store
+    from harness.gate.verdict import gate as judge
+
+    deadline = time.monotonic() + 60 * budget_minutes
+    outcome = judge(store.load(against), store.load(run), rules)
+    for _ in range(rules.looks - 1):
+        if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
+            break
+        _repeat(run)
+        outcome = judge(store.load(against), store.load(run), rules)
+    return outcome
+
+
+def _repeat(run: Path) -> None:
+    """Measure one more repeat of the run's own sweep, with the command that measured it."""
+    from harness.sweep import load
+
+    sweep = load(run / "sweep.toml")
+    (run / "sweep.toml").write_text(with_repeats(sweep.source, sweep.repeats + 1), encoding="utf-8")
+    code = "from sglang_specbench.cli import main; main()"
+    subprocess.run([sys.executable, "-c", code, "run", str(run / "sweep.toml"), "--out", str(run)], check=False)
+
+
+def with_repeats(source: str, repeats: int) -> str:
+    """The sweep text with its top-level key ``repeats`` set."""
+    line = f"repeats = {repeats}"
+    changed, found = re.subn(r"(?m)^repeats\s*=.*$", line, source, count=1)
+    return changed if found else f"{line}\n{source}"
