@@ -1,0 +1,115 @@
+"""`specbench run`: measure what is missing of a sweep, then print what the run says so far."""
+
+import errno
+import importlib.util
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from harness import plan as planning
+from harness.cell import Cell
+from harness.commands.plan import show
+from harness.header import Header
+from harness.plan import Plan
+from harness.progress import Reporter
+from harness.run_folder import hold
+from harness.runner import exit_code, pending, run_allocation, served_by
+from harness.session import Order, Watchers
+from sglang_specbench.errors import UserError
+
+RUNS = Path("results/runs")
+STOPPED = 130  # as a shell reports Ctrl-C
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def run(
+    sweep: Annotated[str, typer.Argument(help="Sweep file, or the name of a shipped one (demo, paper_main, ...).")],
+    out: Annotated[Path | None, typer.Option(help="Run folder; default results/runs/NAME.")] = None,
+    only: Annotated[
+        str, typer.Option(help="Only cells whose label matches this glob, e.g. '*/lilicorr gsm8k *'.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
+    server: Annotated[str, typer.Option(help="URL of a running server to measure instead of starting any.")] = "",
+    executor: Annotated[
+        Literal["local", "ray"], typer.Option(help="ray: one allocation a GPU, side by side.")
+    ] = "local",
+    data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
+    save_output: Annotated[bool, typer.Option("--save-output", help="Keep output ids and text in the rows.")] = False,
+) -> None:
+    """Measure what is missing of a sweep; resumes where it was stopped."""
+    console = Console()
+    loaded, plan = planning.make(sweep, data_dir or [])
+    order = Order(
+        run_dir=out or RUNS / loaded.name,
+        sweep=loaded,
+        data_dirs=tuple(data_dir or ()),
+        url=server,
+        keep_output=save_output,
+    )
+    wanted = pending(plan, order.run_dir, only)
+    if dry_run:
+        show(plan, console)
+        for cell in wanted.values():
+            console.print(f"{cell.id} {cell.label}", highlight=False, soft_wrap=True)
+        console.print(f"{len(wanted)} of {len(plan.cells)} cells would be measured into {order.run_dir}")
+        return
+    if wanted:
+        _require(plan, server)
+        wanted = served_by(server, plan, wanted) if server else wanted
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))  # one way to stop, one way to clean up
+    try:
+        outcomes = _carry_out(order, plan, wanted, executor, console)
+    except KeyboardInterrupt:
+        console.print("stopped; finished cells are kept: run the same command to go on")
+        raise typer.Exit(STOPPED) from None
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise UserError(f"{order.run_dir}: {error.strerror}", "make room, then run it again", exit_code=5) from None
+    code = max(exit_code(outcomes), _report(order.run_dir, console))
+    raise typer.Exit(code)
+
+
+def _require(plan: Plan, server: str) -> None:
+    plan.require_models()
+    if not server and importlib.util.find_spec("sglang") is None:
+        raise UserError(
+            "specbench run needs SGLang", 'pip install "sglang-specbench[serve]", or measure a --server URL'
+        )
+
+
+def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
+    """Measure ``wanted``; the outcomes of the cells, in the order in which they ended."""
+    outcomes: list[str] = []
+    total = sum(cell.prompts for cell in wanted.values())
+    with hold(order.run_dir) as leftovers, Reporter(console, total, len(wanted)) as reporter:
+        if leftovers:
+            console.print(f"ended {len(leftovers)} server processes of a killed run")
+        (order.run_dir / "sweep.toml").write_text(order.sweep.source, encoding="utf-8")
+        planning.write(plan, order.run_dir)
+
+        def cell_done(header: Header) -> None:
+            outcomes.append(header.outcome)
+            reporter.cell(header)
+
+        watchers = Watchers(note=reporter.note, conversation=reporter.conversation, cell=cell_done)
+        if executor == "ray":
+            from harness.fan_out import run_on_ray
+
+            run_on_ray(order, plan, wanted, watchers)
+        else:
+            for allocation in plan.allocations:
+                run_allocation(order, allocation, wanted, watchers)
+    return outcomes
+
+
+def _report(run_dir: Path, console: Console) -> int:
+    """Print the first table, write RUN/table.md; 1 if outputs that must be equal are not, else 0."""
+    from harness.first_table import report
+
+    return report(run_dir, console)

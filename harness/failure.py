@@ -1,0 +1,10 @@
+"""Why a cell has no number, on its way from where it was noticed to the cell's file."""
+
+
+class Failure(Exception):
+    """``outcome`` is one of `header.OUTCOMES` but ok; ``reason`` is one line for a person."""
+
+    def __init__(self, outcome: str, reason: str) -> None:
+        super().__init__(f"{outcome}: {reason}")
+        self.outcome = outcome
+        self.reason = reason

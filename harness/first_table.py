@@ -1,0 +1,110 @@
+"""The table that a run ends with: per arm and prompt set, every tau, throughput, speedup, and what failed and why."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from harness import store
+from harness.equality import Equality, equalities
+from harness.stats.acceptance import LEDGER
+from harness.stats.estimate import Estimate, Missing
+from harness.stats.measure import measure
+from harness.stats.results import Results
+from harness.stats.setting import Setting, printed
+from harness.store import Frames
+from harness.tables.render import markdown, terminal
+from harness.tables.table import Cell, Column, Row, Table, Text, words
+from sglang_specbench.arms import ARMS
+
+NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
+COLUMNS = (
+    Column(name="tau"),
+    Column(name="tau_emitted"),
+    Column(name="tau_sglang"),
+    Column(name="tokens/s", decimals=1),
+    Column(name="speedup"),
+    Column(name="requests"),
+    Column(name="verify blocks"),
+    Column(name="as AR at T=0"),
+)
+NOTES = (
+    *(f"{name} = {LEDGER[name]}" for name in NUMBERS[:3]),
+    "tokens/s = completion tokens / wall of the closed loop, prefill included",
+    "speedup = tokens/s over those of AR in the same allocation",
+    "as AR at T=0: greedy outputs equal to AR's, of those compared",
+)
+
+
+def report(run_dir: Path, console: Console) -> int:
+    """Print the table and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
+    frames = store.load(run_dir)
+    compared = list(equalities(frames.cells, frames.rows))
+    table = build(measure(frames.cells, frames.rows, run_dir.name), frames, compared)
+    console.print(terminal(table, console.width), markup=False, highlight=False, soft_wrap=True)
+    _replace(run_dir / "table.md", markdown(replace(table, intervals=True)))
+    console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)
+    return int(any(found.broken for found in compared))
+
+
+def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> Table:
+    """One row per setting, in sections of one target, prompt set, temperature and concurrency."""
+    place = {arm: i for i, arm in enumerate(ARMS)}
+    settings = [s for s in results.settings() if not s.category and s.arm in place and s.benchmark != "average"]
+    order = {s: i for i, s in enumerate(dict.fromkeys(s.of("") for s in settings))}
+    settings.sort(key=lambda s: (order[s.of("")], place[s.arm]))
+    unequal = tuple(str(found) for found in compared if found.equal < found.compared)
+    return Table(
+        name="first",
+        title=f"{results.name}: acceptance, throughput and speedup",
+        stub="arm",
+        columns=COLUMNS,
+        rows=tuple(_row(s, results, frames, compared) for s in settings),
+        notes=(*NOTES, *unequal, *_cautions(results, settings)),
+    )
+
+
+def _row(setting: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Row:
+    ids = results.sources.get(setting, ())
+    rows = frames.rows[frames.rows.cell.isin(ids)]
+    unattested = not frames.cells[frames.cells.cell.isin(ids)].get("env_attested", True).all() if ids else False
+    ours = [found for found in compared if found.cell in ids]
+    equal = f"{sum(f.equal for f in ours)}/{sum(f.compared for f in ours)}" if ours else ""
+    blocks = rows.verify_ct.sum() if setting.arm != "ar" else 0
+    tier = f" {setting.tier}" if setting.tier else ""
+    return Row(
+        label=ARMS[setting.arm].title + (" (unattested)" if unattested else ""),
+        section=f"{setting.target}, {printed(setting.benchmark)}{tier}, T={setting.temperature:g}, "
+        f"concurrency {setting.concurrency}",
+        cells=(
+            *(Cell(content=_content(results, setting, q), setting=setting, quantity=q) for q in NUMBERS),
+            *words(f"{len(rows):,}" if ids else "", f"{blocks:,}" if blocks else "", equal),
+        ),
+    )
+
+
+def _content(results: Results, setting: Setting, quantity: str) -> Estimate | Missing | Text:
+    if setting.arm == "ar" and quantity.startswith("tau") and setting not in results.holes:
+        return Text("")  # no blocks, by definition
+    return results.get(setting, quantity)
+
+
+def _cautions(results: Results, settings: Sequence[Setting]) -> list[str]:
+    """Each caution once, with the settings that carry it."""
+    carriers: dict[str, list[str]] = {}
+    for setting in settings:
+        for text in results.cautions.get(setting, ()):
+            carriers.setdefault(text, []).append(str(setting))
+    return [f"{names[0]}{_and_more(names)}: {text}" for text, names in carriers.items()]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

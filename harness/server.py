@@ -1,0 +1,223 @@
+"""One server process: started, waited for, watched, ended.
+
+Knows processes, ports and logs; nothing of cells. Every way of going wrong is a `Failure` with the outcome that the
+cell's file will carry. Readiness is asked of ``/ready``: SGLang's ``/health`` would generate a token.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import http.client
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Self
+
+from harness.client import Client
+from harness.failure import Failure
+from harness.processes import Leader, remember
+from harness.wire import ServerInfo
+from sglang_specbench.launch import Launch
+
+HOST = "127.0.0.1"
+POLL_S = 0.2
+GRACE_S = 60.0  # SGLang drains, then gives its schedulers 15 s
+HASTE_S = 5.0  # after Ctrl-C, or when the server was not well anyway
+TAIL_LINES, TAIL_CHARS = 30, 6000
+CRASH = re.compile(r"Scheduler hit an exception|Fatal Python error|SIGQUIT received")
+TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
+OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError|Not enough memory|MemoryError", re.IGNORECASE)
+PR_SET_PDEATHSIG = 1  # prctl(2)
+_libc = ctypes.CDLL(None)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+class Elsewhere:
+    """A server that somebody else started; used like a `Server`, but neither watched nor ended."""
+
+    remote = True
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def wait_ready(self, _: float) -> None:
+        """It is ready, or `info` says that it is not there."""
+
+    def info(self) -> ServerInfo:
+        """``/server_info``. Raises `Failure`."""
+        return asyncio.run(_info(self.url))
+
+    def failure(self) -> Failure | None:
+        """Only lost connections show it."""
+        return None
+
+    def text(self) -> str:
+        """Its log is not ours to read."""
+        return ""
+
+    tail = text
+
+    def give_up(self) -> None:
+        """Somebody else's to restart."""
+
+
+class Server:
+    """``launch`` as a process. Use as a context manager: leaving it ends every process of the server."""
+
+    remote = False
+
+    def __init__(self, launch: Launch, log: Path, records: Path) -> None:
+        self.name = f"specbench-{secrets.token_hex(8)}"  # in /server_info: a stale server on the port has another
+        self.launch = replace(launch, extra=(*launch.extra, "--served-model-name", self.name))
+        self.argv = self.launch.argv
+        self.env = self.launch.env
+        self._log = log
+        self._began = log.stat().st_size if log.exists() else 0  # an earlier try's text stays, and is not ours
+        self._seen = self._began
+        self._records = records
+        self._ready = False
+        self._grace_s = GRACE_S
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.launch.port}"
+
+    def __enter__(self) -> Self:
+        """Start the process. Raises `Failure` (infrastructure) if the port is taken or the process cannot start."""
+        _require_free(self.launch.port)
+        self._log.parent.mkdir(exist_ok=True)
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *self.argv],
+                env=self.launch.environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
+        self._leader = Leader.of(self._process.pid)
+        self._record = remember(self._records, self._leader)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """SIGTERM to the leader, time to drain if all is well, SIGKILL to whatever is left of the session."""
+        try:
+            self._process.terminate()
+            self._process.wait(self._grace_s if kind is None else HASTE_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self._leader.end()
+            self._process.wait()
+            self._record.unlink(missing_ok=True)
+
+    def give_up(self) -> None:
+        """The server is not well: `__exit__` need not wait for it to drain."""
+        self._grace_s = 0.0
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Return once ``/ready`` says so. `Failure`: server_died, oom, or timeout."""
+        deadline = time.monotonic() + timeout_s
+        while not self._says_ready():
+            if failure := self.failure():
+                raise failure
+            if time.monotonic() > deadline:
+                raise Failure("timeout", f"the server was not ready within {timeout_s:g} s")
+            time.sleep(POLL_S)
+        self._ready = True
+
+    def info(self) -> ServerInfo:
+        """``/server_info``. Raises `Failure`; infrastructure if another server answers on the port."""
+        info = asyncio.run(_info(self.url))
+        if info.served_name != self.name:
+            raise Failure("infrastructure", f"another server answers on port {self.launch.port}: {info.served_name!r}")
+        return info
+
+    def failure(self) -> Failure | None:
+        """What has gone wrong since the last look, from the process and the new lines of its log."""
+        fresh = self._read(self._seen)
+        self._seen += len(fresh)
+        text, code = fresh.decode(errors="replace"), self._process.poll()
+        if code is not None:
+            reason = f"the server {_exit_text(code)}"
+        elif CRASH.search(text) or (self._ready and TRACEBACK.search(text)):
+            reason = f"the server printed an exception: {_last_line(text)}"
+        else:
+            return None
+        return Failure("oom" if OUT_OF_MEMORY.search(self.tail()) else "server_died", reason)
+
+    def text(self) -> str:
+        """All that this process has printed."""
+        return self._read(self._began).decode(errors="replace")
+
+    def tail(self) -> str:
+        """The last lines of it, bounded."""
+        return "\n".join(self.text()[-TAIL_CHARS:].splitlines()[-TAIL_LINES:])
+
+    def _read(self, start: int) -> bytes:
+        if not self._log.exists():
+            return b""
+        with self._log.open("rb") as handle:
+            handle.seek(start)
+            return handle.read()
+
+    def _says_ready(self) -> bool:
+        connection = http.client.HTTPConnection(HOST, self.launch.port, timeout=5)  # no proxy, unlike urllib
+        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/ready")
+            return connection.getresponse().status == 200
+        return False
+
+
+async def _info(url: str) -> ServerInfo:
+    async with Client(url, timeout_s=0) as client:
+        return await client.info()
+
+
+def _die_with_parent() -> None:
+    """In the child before exec: the kernel ends the server if the harness is killed outright."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise Failure("infrastructure", f"port {port} is taken: {error.strerror}") from None
+
+
+def _exit_text(code: int) -> str:
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else ""
