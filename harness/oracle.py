@@ -44,9 +44,9 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Every derived number: Table 1's speedups, all Average rows, Table 3's head costs and shares."""
+    """Every derived number: speedups, Average rows, head costs and shares, the decode rule's change."""
     paper = published.results()
-    return [*speedups(paper), *averages(paper), *head_costs(paper)]
+    return [*speedups(paper), *averages(paper), *head_costs(paper), *decode_rule(paper)]
 
 
 def speedups(paper: Results) -> Iterator[Check]:
@@ -79,18 +79,23 @@ def head_costs(paper: Results) -> Iterator[Check]:
 
     LiLiCorr + conv is in Table 3 only: nothing to recompute it from.
     """
-    blocks = {
-        (s, "paper"): np.array([e.value])
-        for (s, q), e in paper.values.items()
-        if q == "block_ms" and isinstance(e, Estimate)
-    }
-    derived = headcost.head_costs(blocks)
+    derived = headcost.head_costs(published.block_draws(paper))
     for quantity, tolerance in HEAD_TOLERANCE.items():
         for setting, printed in _printed(paper, quantity):
             if setting in derived:
                 value = float(derived[setting][quantity][0])
                 estimate = Estimate(value, value - tolerance, value + tolerance, 8, "from printed tau / throughput")
                 yield Check(setting=setting, quantity=quantity, printed=printed, derived=estimate)
+
+
+def decode_rule(paper: Results) -> Iterator[Check]:
+    """Table 16's change in per cent from its two columns."""
+    for exact, printed in _printed(paper, "tau_change_pct"):
+        path, walk = _exists(paper, exact, "tau"), _exists(paper, exact.of("lilicorr"), "tau_walk")
+        ratio = quotient(path, walk, 100, "")
+        low, high = (bound - 100 for bound in bounds(ratio))
+        derived = Estimate(ratio.value - 100, low, high, 0, "100 (exact path / greedy walk - 1), both as printed")
+        yield Check(setting=exact, quantity="tau_change_pct", printed=printed, derived=derived)
 
 
 def scores(paper: Results) -> dict[str, tuple[int, int, int]]:

@@ -60,7 +60,7 @@ class Truth:
     def places(self) -> NDArray[np.float64]:
         """P(a block commits i drafts), i = 0..15."""
         reached = self.chance ** np.arange(DRAFTED + 1)
-        return reached - np.append(reached[1:], 0.0)
+        return np.asarray(reached - np.append(reached[1:], 0.0))
 
     @property
     def tau(self) -> float:

@@ -39,6 +39,7 @@ class Results:
     cells: "pd.DataFrame | None" = None  # of store.load; None for the paper
     per_cell: "pd.DataFrame | None" = None  # one line per ok cell: its setting, repeat, and point values
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
+    unaudited: frozenset[str] = frozenset()  # arms without a fresh certificate
     default_reason: str = "not in this run"
 
     def get(self, setting: Setting, quantity: str) -> Estimate | Missing:

@@ -34,12 +34,17 @@ def judge(value: float, best_other: float, band: float) -> Verdict:
     return "win" if ratio > 1 + band else "trail" if ratio < 1 - band else "tie"
 
 
+def printed_band(setting: Setting) -> Estimate | Missing:
+    """The paper's band, the same everywhere."""
+    return Estimate(BAND, None, None, 0, "the paper's 1 %")
+
+
 def places(
     results: Results,
     settings: Iterable[Setting],
     quantity: str,
     rivals: Sequence[str] = RIVALS,
-    band: Callable[[Setting], Estimate | Missing] = lambda _: Estimate(BAND, None, None, 0, "the paper's 1 %"),
+    band: Callable[[Setting], Estimate | Missing] = printed_band,
 ) -> tuple[list[Place], dict[Setting, str]]:
     """Outcomes of ``settings`` (each names its arm), and the settings that cannot be judged, with the reason."""
     judged, open_ = [], {}

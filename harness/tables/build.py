@@ -1,0 +1,126 @@
+"""The one way in which a table is filled: rows are settings, columns say what to change in them and what to look up.
+
+Adds what every table must carry: marks of the best and of the tie band, the estimators behind its numbers, unaudited
+arms, and the cautions of its cells.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.stats.estimate import Estimate, Missing
+from harness.stats.results import Results
+from harness.stats.setting import AVERAGE, Setting, printed
+from harness.stats.ties import BAND
+from harness.tables.table import Cell, Column, Row, Table, marks
+from sglang_specbench.arms import ARMS
+
+UNAUDITED = "\N{DAGGER}"
+BANDED = "Bold: best of the row. Underlined: within 1 % of it."
+Line = tuple[str, str, Setting]  # section, label, where the row stands
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A column: ``where`` replaces fields of the row's setting; cells of one ``contest`` in a row compete for best."""
+
+    column: Column
+    quantity: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    contest: Hashable = None
+
+
+def build(results: Results, name: str, title: str, stub: str, lines: Sequence[Line], slots: Sequence[Slot]) -> Table:
+    """A table without lines or columns says so in a note."""
+    rows = tuple(Row(section=s, label=label, cells=_cells(results, place, slots)) for s, label, place in lines)
+    columns = tuple(slot.column for slot in slots)
+    if not rows or not columns:
+        nothing = f"Nothing of {results.name} belongs here: {results.default_reason}."
+        return Table(name=name, title=title, stub=stub, columns=(), rows=(), notes=(nothing,))
+    notes = tuple(_notes(results, rows, slots))
+    return Table(name=name, title=title, stub=stub, columns=columns, rows=rows, notes=notes)
+
+
+def _cells(results: Results, place: Setting, slots: Sequence[Slot]) -> tuple[Cell, ...]:
+    settings = [replace(place, **slot.where) for slot in slots]
+    found = [results.get(setting, slot.quantity) for setting, slot in zip(settings, slots, strict=True)]
+    contests: dict[Hashable, list[int]] = defaultdict(list)
+    for i, slot in enumerate(slots):
+        contests[slot.contest].append(i)
+    won = {
+        i: mark
+        for contest, places in contests.items()
+        if contest is not None
+        for i, mark in zip(places, marks([found[i] for i in places], BAND), strict=True)
+    }
+    return tuple(
+        Cell(content=content, mark=won.get(i, ""), setting=settings[i], quantity=slots[i].quantity)
+        for i, content in enumerate(found)
+    )
+
+
+def _notes(results: Results, rows: Sequence[Row], slots: Sequence[Slot]) -> Iterator[str]:
+    cells = [cell for row in rows for cell in row.cells]
+    if any(cell.mark for cell in cells):
+        yield BANDED
+    yield from method_notes(cells)
+    if any(UNAUDITED in slot.column.group + slot.column.name for slot in slots):
+        yield f"{UNAUDITED} unaudited: no fresh certificate that this arm samples from the target's distribution."
+    cautions = (note for cell in cells if cell.setting for note in results.cautions.get(cell.setting, ()))
+    yield from (f"Caution: {note}" for note in dict.fromkeys(cautions))
+
+
+def method_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """The estimators behind the numbers, by quantity."""
+    methods: dict[str, dict[str, None]] = defaultdict(dict)
+    for cell in cells:
+        if isinstance(cell.content, Estimate):
+            methods[cell.quantity][cell.content.method] = None
+    yield from (f"{quantity}: {'; '.join(found)}" for quantity, found in methods.items())
+
+
+def title_of(results: Results, arm: str) -> str:
+    """The arm as printed, with a dagger if no certificate holds for it."""
+    title = ARMS[arm].title if arm in ARMS else arm
+    return f"{title} {UNAUDITED}" if arm in results.unaudited else title
+
+
+def arms_with(results: Results, quantity: str, where: Callable[[Setting], bool]) -> list[str]:
+    """Arms that have the quantity, or a hole, somewhere in ``where``; AR is none of them."""
+    having = {
+        s.arm for (s, q), e in results.values.items() if q == quantity and not isinstance(e, Missing) and where(s)
+    }
+    having |= {s.arm for s in results.holes if where(s)}
+    return [arm for arm in results.arms() if arm in having and arm != "ar"]
+
+
+def whole(setting: Setting) -> bool:
+    """A benchmark as such: no tier, no category, seeds averaged."""
+    return not setting.tier and not setting.category and setting.seed is None
+
+
+def lowest_concurrency(results: Results) -> int:
+    """The concurrency of the one-stream tables: 1, or the lowest that the run has."""
+    return min((s.concurrency for s in results.settings() if whole(s)), default=1)
+
+
+def benchmark_lines(results: Results, target: str | None, temperatures: Sequence[float]) -> list[Line]:
+    """A section per temperature, a row per benchmark, an average below several; arm (and target) are left open."""
+    c = lowest_concurrency(results)
+    sets = results.benchmarks(target)
+    rows = [*sets, AVERAGE] if len(sets) > 1 else sets
+    return [
+        (
+            f"T = {t:g}",
+            printed(b),
+            Setting(target=target or "", arm="", benchmark=b, temperature=t, concurrency=c),
+        )
+        for t in temperatures
+        for b in rows
+    ]
+
+
+def temperatures(results: Results, where: Callable[[Setting], bool]) -> list[float]:
+    """Those of the settings in ``where``, ascending."""
+    return sorted({s.temperature for s in results.settings() if where(s)})
