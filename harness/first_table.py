@@ -13,7 +13,7 @@ from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.measure import measure
 from harness.stats.results import Results
-from harness.stats.setting import Setting, printed
+from harness.stats.setting import AVERAGE, Setting, printed
 from harness.store import Frames
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Cell, Column, Row, Table, Text, words
@@ -27,57 +27,66 @@ COLUMNS = (
     Column(name="tokens/s", decimals=1),
     Column(name="speedup"),
     Column(name="requests"),
-    Column(name="verify blocks"),
-    Column(name="as AR at T=0"),
+    Column(name="blocks"),
+    Column(name="as AR"),
 )
 NOTES = (
     *(f"{name} = {LEDGER[name]}" for name in NUMBERS[:3]),
     "tokens/s = completion tokens / wall of the closed loop, prefill included",
     "speedup = tokens/s over those of AR in the same allocation",
-    "as AR at T=0: greedy outputs equal to AR's, of those compared",
+    "blocks = verify blocks; as AR = greedy outputs equal to AR's, of those compared",
 )
 
 
 def report(run_dir: Path, console: Console) -> int:
-    """Print the table and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
+    """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
     frames = store.load(run_dir)
     compared = list(equalities(frames.cells, frames.rows))
-    table = build(measure(frames.cells, frames.rows, run_dir.name), frames, compared)
-    console.print(terminal(table, console.width), markup=False, highlight=False, soft_wrap=True)
-    _replace(run_dir / "table.md", markdown(replace(table, intervals=True)))
+    tables = build(measure(frames.cells, frames.rows, run_dir.name), frames, compared)
+    for table in tables:
+        console.print(terminal(table, console.width), end="", markup=False, highlight=False, soft_wrap=True)
+    text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
+    _replace(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
     console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)
     return int(any(found.broken for found in compared))
 
 
-def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> Table:
-    """One row per setting, in sections of one target, prompt set, temperature and concurrency."""
-    place = {arm: i for i, arm in enumerate(ARMS)}
-    settings = [s for s in results.settings() if not s.category and s.arm in place and s.benchmark != "average"]
-    order = {s: i for i, s in enumerate(dict.fromkeys(s.of("") for s in settings))}
-    settings.sort(key=lambda s: (order[s.of("")], place[s.arm]))
+def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> list[Table]:
+    """One table per target, prompt set, temperature and concurrency; what holds for all stands under the last."""
+    settings = [s for s in results.settings() if not s.category and s.arm in ARMS and s.benchmark != AVERAGE]
+    places = sorted({s.of("") for s in settings})
+    tables = [_table(place, settings, results, frames, compared) for place in places]
+    if not tables:
+        return []
     unequal = tuple(str(found) for found in compared if found.equal < found.compared)
+    last = replace(tables[-1], notes=(*tables[-1].notes, *NOTES, *unequal, *_cautions(results, settings)))
+    return [*tables[:-1], last]
+
+
+def _table(
+    place: Setting, settings: Sequence[Setting], results: Results, frames: Frames, compared: Sequence[Equality]
+) -> Table:
+    here = sorted((s for s in settings if s.of("") == place), key=lambda s: list(ARMS).index(s.arm))
+    tier = f" {place.tier}" if place.tier else ""
     return Table(
         name="first",
-        title=f"{results.name}: acceptance, throughput and speedup",
+        title=f"{place.target}, {printed(place.benchmark)}{tier}, T={place.temperature:g}, "
+        f"concurrency {place.concurrency}",
         stub="arm",
         columns=COLUMNS,
-        rows=tuple(_row(s, results, frames, compared) for s in settings),
-        notes=(*NOTES, *unequal, *_cautions(results, settings)),
+        rows=tuple(_row(setting, results, frames, compared) for setting in here),
     )
 
 
 def _row(setting: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Row:
     ids = results.sources.get(setting, ())
     rows = frames.rows[frames.rows.cell.isin(ids)]
-    unattested = not frames.cells[frames.cells.cell.isin(ids)].get("env_attested", True).all() if ids else False
+    attested = frames.cells[frames.cells.cell.isin(ids)].env_attested.all() if ids else True
     ours = [found for found in compared if found.cell in ids]
     equal = f"{sum(f.equal for f in ours)}/{sum(f.compared for f in ours)}" if ours else ""
     blocks = rows.verify_ct.sum() if setting.arm != "ar" else 0
-    tier = f" {setting.tier}" if setting.tier else ""
     return Row(
-        label=ARMS[setting.arm].title + (" (unattested)" if unattested else ""),
-        section=f"{setting.target}, {printed(setting.benchmark)}{tier}, T={setting.temperature:g}, "
-        f"concurrency {setting.concurrency}",
+        label=ARMS[setting.arm].title + ("" if attested else " (unattested)"),
         cells=(
             *(Cell(content=_content(results, setting, q), setting=setting, quantity=q) for q in NUMBERS),
             *words(f"{len(rows):,}" if ids else "", f"{blocks:,}" if blocks else "", equal),

@@ -113,8 +113,3 @@ class Run:
 def run(files, tmp_path):
     return Run(files, tmp_path / "run")
 
-
-def servers_of(run_dir):
-    """Live processes that mention ``run_dir``'s servers: by the records and by their command lines."""
-    names = [json.loads(p.read_text())["pid"] for p in (run_dir / ".servers").glob("*.json")]
-    return names
