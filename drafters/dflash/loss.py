@@ -1,0 +1,48 @@
+"""DFlash's loss: cross-entropy of every slot with the true token, earlier slots weighing more.
+
+L = - sum_s w_s log p_s(g_s) / sum_s w_s, w_s = exp(-s / beta) over supervised slots (LiLiCorr's paper, Eq. 5).
+D-PACE (arXiv 2605.18810) replaces w_s by the drafter's own chance that slot s matters: with
+q_j = (1 - alpha) p_j(g_j) + alpha and C_j = prod_{i <= j} q_i, w_s = sum_{m >= s} C_m, a constant for the gradient.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drafters.blocks import TrainingBatch
+from drafters.crossentropy import decay, negative_log_likelihood, over_rows
+from drafters.drafter import Drafter
+from drafters.losses import Loss, prefix_counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """``dpace_alpha`` 0 means exponential decay; otherwise D-PACE with that alpha (its paper: 0.5)."""
+
+    beta: float = 7.0
+    dpace_alpha: float = 0.0
+
+
+def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
+    h_MDH, _ = drafter(batch)
+    labels = batch.labels(h_MDH.shape[1])
+
+    def rows(h_RH: Tensor, gold_R: Tensor) -> tuple[Tensor, ...]:
+        logits_RV = h_RH @ batch.head_VH.T
+        return negative_log_likelihood(logits_RV, gold_R), logits_RV.argmax(-1) == gold_R
+
+    nll_MD, right_MD = over_rows(rows, len(batch.head_VH), h_MDH, labels.gold_MD)
+    if weights.dpace_alpha:
+        w_MD = dpace((-nll_MD.detach()).exp(), labels.supervised_MD, weights.dpace_alpha)
+    else:
+        w_MD = labels.supervised_MD * decay(h_MDH.shape[1], weights.beta, h_MDH.device)
+    counts = prefix_counts(labels, drafter.config.drafted, top1=right_MD, selected=right_MD)
+    return Loss({"dflash": 1.0}, {"dflash": (w_MD * nll_MD).sum()}, {"dflash": w_MD.sum()}, counts)
+
+
+def dpace(p_gold_MD: Tensor, supervised_MD: Tensor, alpha: float) -> Tensor:
+    """D-PACE's slot weights; an unsupervised slot multiplies by 1 and adds 0."""
+    factor_MD = torch.where(supervised_MD, (1 - alpha) * p_gold_MD + alpha, 1.0)
+    reach_MD = factor_MD.cumprod(1) * supervised_MD
+    return reach_MD.flip(1).cumsum(1).flip(1) * supervised_MD
