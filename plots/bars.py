@@ -20,7 +20,7 @@ def draw(results: Results) -> Figure | None:
     frame = frame[frame.value.notna() & frame.seed.isna() & (frame.category == "") & (frame.tier == "")]
     frame = frame[frame.benchmark != "average"]
     frame = frame[frame.concurrency == frame.groupby("target").concurrency.transform("min")]
-    panels = [(k, g) for k, g in frame.groupby(["target", "temperature"]) if (g.quantity == "tau").any()]
+    panels = [(k, g) for k, g in frame.groupby(["target", "temperature"], sort=False) if (g.quantity == "tau").any()]
     if not panels:
         return None
     figure, axes = plt.subplots(len(panels), 2, figsize=(style.WIDTH, 2.2 * len(panels) + 0.4), squeeze=False)
@@ -28,8 +28,7 @@ def draw(results: Results) -> Figure | None:
         for axis, (quantity, label) in zip(row, QUANTITIES.items(), strict=True):
             _panel(axis, group[group.quantity == quantity], results, label)
             axis.set_title(f"{target}, T={temperature:g}, concurrency {group.concurrency.iloc[0]}")
-    handles, labels = axes[0, 1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=min(8, len(labels)), bbox_to_anchor=(0.5, 0.0))
+    style.legend(figure, axes.flat)
     figure.tight_layout()
     return figure
 
@@ -43,7 +42,7 @@ def _panel(axis: plt.Axes, group: pd.DataFrame, results: Results, label: str) ->
         x = np.arange(len(sets)) + (i - (len(arms) - 1) / 2) * width
         doubt = np.vstack([own.value - own.low, own.high - own.value])
         bars = {"yerr": doubt, "error_kw": {"linewidth": 0.7}} if np.isfinite(doubt).any() else {}
-        axis.bar(x, own.value, width, color=style.colour(arm), label=style.title(arm), **bars)
+        axis.bar(x, own.value, width, color=style.colour(arm), hatch=style.hatch(arm), label=style.title(arm), **bars)
     axis.set_xticks(
         range(len(sets)),
         [printed(b) for b in sets],

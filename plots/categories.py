@@ -16,7 +16,7 @@ def draw(results: Results) -> Figure | None:
     if frame.empty:
         return None
     frame = frame[frame.value.notna() & frame.seed.isna() & (frame.category != "")]
-    panels = list(frame.groupby(["target", "benchmark", "temperature", "concurrency"]))
+    panels = list(frame.groupby(["target", "benchmark", "temperature", "concurrency"], sort=False))
     panels = [(k, g) for k, g in panels if k[3] == frame[frame.target == k[0]].concurrency.min()]
     if not panels:
         return None

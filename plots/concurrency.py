@@ -16,7 +16,9 @@ def draw(results: Results) -> Figure | None:
         return None
     frame = frame[frame.value.notna() & frame.seed.isna() & (frame.category == "") & (frame.benchmark != "average")]
     panels = [
-        (k, g) for k, g in frame.groupby(["target", "benchmark", "tier", "temperature"]) if g.concurrency.nunique() > 1
+        (k, g)
+        for k, g in frame.groupby(["target", "benchmark", "tier", "temperature"], sort=False)
+        if g.concurrency.nunique() > 1
     ]
     if not panels:
         return None
@@ -27,8 +29,7 @@ def draw(results: Results) -> Figure | None:
         _panel(axis, key, group, results.arms(key[0]))
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=min(6, len(labels)), bbox_to_anchor=(0.5, 0.0))
+    style.legend(figure, axes.flat)
     figure.tight_layout()
     return figure
 

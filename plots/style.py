@@ -4,7 +4,7 @@ each time a figure is drawn.
 Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so that colour is never the only cue.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +57,18 @@ def line(arm: str) -> dict[str, object]:
     """Keyword arguments of a line plot for ``arm``."""
     shade, marker, dashes = COLOURS.get(_base(arm), GREY)
     return {"color": shade, "marker": marker, "markersize": 4, "dashes": dashes, "linewidth": 1.2, "label": title(arm)}
+
+
+def hatch(arm: str) -> str:
+    """Bars of an arm that shares its colour with another (``-argmax``, ``-full``) are hatched."""
+    return "" if arm in COLOURS else "/////"
+
+
+def legend(figure: Figure, axes: Iterable[plt.Axes]) -> None:
+    """One legend under the figure, of every arm that any of ``axes`` shows."""
+    found = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    columns = min(6, len(found))
+    figure.legend(found.values(), found.keys(), loc="upper center", ncols=columns, bbox_to_anchor=(0.5, 0.0))
 
 
 def title(arm: str) -> str:

@@ -17,7 +17,7 @@ def draw(results: Results) -> Figure | None:
     frame = frame[frame.value.notna() & frame.seed.isna() & (frame.category == "") & (frame.tier == "")].copy()
     frame = frame[frame.concurrency == frame.groupby("target").concurrency.transform("min")]
     frame["slot"] = frame.quantity.str[1:].astype(int)
-    panels = list(frame.groupby(["target", "benchmark", "temperature"]))
+    panels = list(frame.groupby(["target", "benchmark", "temperature"], sort=False))
     if not panels:
         return None
     columns = min(3, len(panels))
@@ -37,7 +37,6 @@ def draw(results: Results) -> Figure | None:
         axis.set_ylim(0, 1)
     for axis in list(axes.flat)[len(panels) :]:
         axis.set_visible(False)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=min(8, len(labels)), bbox_to_anchor=(0.5, 0.0))
+    style.legend(figure, axes.flat)
     figure.tight_layout()
     return figure

@@ -1,0 +1,75 @@
+"""Figures: every one draws from the data it needs, says no without it, and is the same bytes twice."""
+
+import numpy as np
+import pytest
+
+from harness import published, store, synthetic
+from harness.stats.measure import measure
+from harness.stats.results import Results
+from plots import style, survival
+from plots.figures import FIGURES
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    cells = [
+        synthetic.cell("Qwen3-8B", arm, name, t, prompts=18, repeat=r, seed=seed, concurrency=c)
+        for arm in ("ar", "dflash", "lilicorr", "lilicorr-argmax")
+        for name in ("gsm8k", "speed-qualitative")
+        for t, seeds in ((0.0, (42,)), (1.0, (42, 43)))
+        for seed in seeds for r in (0, 1) for c in (1, 4)
+        if not (arm == "lilicorr-argmax" and t == 0)
+    ]  # fmt: skip
+    frames = store.load(synthetic.write(folder, synthetic.run(cells)))
+    return measure(frames.cells, frames.rows, "synthetic")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_draws_from_a_measured_run(name, measured, tmp_path):
+    with style.look():
+        figure = FIGURES[name][0](measured)
+        assert figure is not None
+        paths = style.save(figure, tmp_path, name)
+    assert [p.suffix for p in paths] == [".svg", ".pdf", ".png"]
+    assert all(p.stat().st_size > 2000 for p in paths)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_figure_draws_from_nothing(name):
+    assert FIGURES[name][0](Results(name="empty")) is None
+
+
+def test_the_same_data_give_the_same_bytes(tmp_path):
+    written = []
+    for folder in ("a", "b"):
+        with style.look():
+            figure = FIGURES["head_cost"][0](published.results())
+            written.append([p.read_bytes() for p in style.save(figure, tmp_path / folder, "head_cost")])
+    assert written[0] == written[1]
+
+
+def test_head_cost_bars_are_the_published_numbers():
+    with style.look():
+        figure = FIGURES["head_cost"][0](published.results())
+    texts = [t.get_text().strip() for axis in figure.axes for t in axis.texts]
+    assert "0.299 ms (3.3 %)" in texts
+    assert "0.765 ms (11.5 %)" in texts
+
+
+def test_survival_lines_sum_to_tau(measured):
+    """1 + sum of a line's points is the tau of the same setting."""
+    with style.look():
+        figure = survival.draw(measured)
+    axis = figure.axes[0]
+    line = next(item for item in axis.lines if item.get_label() == "LiLiCorr")
+    frame = measured.frame("tau")
+    own = frame[(frame.arm == "lilicorr") & (frame.benchmark == "gsm8k") & (frame.temperature == 0) & frame.seed.isna()]
+    own = own[(own.concurrency == 1) & (own.category == "")]
+    assert "GSM8K" in axis.get_title()
+    assert 1 + np.sum(line.get_ydata()) == pytest.approx(own.value.iloc[0], rel=1e-9)
+
+
+def test_arms_that_share_a_colour_differ_in_hatching():
+    assert style.colour("lilicorr") == style.colour("lilicorr-argmax")
+    assert style.hatch("lilicorr") != style.hatch("lilicorr-argmax")
