@@ -1,0 +1,119 @@
+"""Every arm that runs on a CPU, in a real server: it attests itself, equals AR at temperature 0, samples at 1.
+
+One server per row of `SERVERS`; the tests of a row share it. Greedy equality is exact (float32, one thread): tau is not
+looked at, because the checkpoints are random.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sglang_specbench.arms import ARMS, Proposal
+from sglang_specbench.attestation import KEY, downgrades, mismatches
+from sglang_specbench.digest import weights_digest
+from sglang_specbench.launch import Launch
+from sglang_specbench.refused_log import check_log
+from tests.cpu_server.servers import Server, serve
+
+pytestmark = [pytest.mark.sglang, pytest.mark.slow]
+PROMPTS = [list(range(40, 46)), [100, 200, 300, 400, 51, 52, 53], [7, 8, 9], list(range(60, 100))]
+# domino-full is left out: its pool is the vocabulary, as domino's is here (512 tokens)
+SERVERS: list[tuple[str, Proposal]] = [
+    ("dflash", "argmax"),
+    ("dflash2", "sampled"),
+    ("dflash2-argmax", "argmax"),
+    ("domino", "argmax"),
+    ("dspark", "sampled"),
+    ("dspark-argmax", "argmax"),
+    ("lilicorr", "sampled"),
+    ("lilicorr-conv", "argmax"),
+    ("lilicorr-exact", "argmax"),
+]
+Answers = list[list[int]]
+
+
+@pytest.fixture(scope="module")
+def greedy(launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """What plain decoding answers at temperature 0."""
+    with serve(launch_of("ar", "none"), tmp_path_factory.mktemp("ar") / "log") as server:
+        check_server(server, "ar", "none")
+        answers = ids(server.generate(PROMPTS, 0))
+        assert ids([server.generate([p], 0)[0] for p in PROMPTS]) == answers
+        assert ids(server.generate(PROMPTS, 1)) != answers
+    return answers
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda row: f"{row[0]}-{row[1]}")
+def arm_server(
+    request: pytest.FixtureRequest, launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    arm, proposal = request.param
+    with serve(launch_of(arm, proposal), tmp_path_factory.mktemp(arm) / "log") as server:
+        yield server
+
+
+def ids(answers: list[dict[str, Any]]) -> Answers:
+    return [answer["output_ids"] for answer in answers]
+
+
+def check_server(server: Server, arm: str, proposal: Proposal) -> None:
+    info, launch = server.get("/server_info"), server.launch
+    wanted = {
+        "seed": launch.seed,
+        "target_digest": weights_digest(Path(launch.target)),
+        "draft_digest": weights_digest(Path(launch.draft)) if launch.draft else "",
+    }
+    assert mismatches(info[KEY], ARMS[arm], proposal, **wanted) == []
+    assert info[KEY]["threads"] == 1
+    assert downgrades(info) == []
+    assert check_log(server.log, ARMS[arm], proposal, "cpu") == []
+
+
+def check_counts(answers: list[dict[str, Any]]) -> None:
+    """The identities of docs/acceptance.md, on every row."""
+    for answer in answers:
+        meta = answer["meta_info"]
+        histogram, blocks = meta["spec_correct_drafts_histogram"], meta["spec_verify_ct"]
+        assert sum(histogram) == blocks
+        assert sum(i * n for i, n in enumerate(histogram)) == meta["spec_num_correct_drafts"]
+        assert 0 <= 1 + meta["spec_num_correct_drafts"] + blocks - meta["completion_tokens"] < 16
+
+
+def test_greedy_output_is_that_of_plain_decoding(arm_server: Server, greedy: Answers) -> None:
+    together = arm_server.generate(PROMPTS, 0)
+    check_counts(together)
+    assert ids(together) == greedy
+    assert ids([arm_server.generate([p], 0)[0] for p in PROMPTS]) == greedy
+    assert sum(a["meta_info"]["spec_num_correct_drafts"] for a in together) > 0, "the accept path never ran"
+
+
+def test_sampling_runs_and_is_no_greedy_in_disguise(arm_server: Server, greedy: Answers) -> None:
+    sampled = arm_server.generate(PROMPTS, 1)
+    check_counts(sampled)
+    assert ids(sampled) != greedy
+    assert ids(sampled) != ids(arm_server.generate(PROMPTS, 1))  # the generator moves on
+
+
+def test_server_is_attested_and_kept_its_word(arm_server: Server) -> None:
+    """After both temperatures, so that a downgrade on the way shows."""
+    launch = arm_server.launch
+    check_server(arm_server, launch.arm, launch.proposal)
+
+
+def test_same_seed_repeats_and_another_differs(launch_of: Callable[..., Launch], tmp_path: Path) -> None:
+    """Fresh servers, one request at a time: the coins come from the process generator (--random-seed)."""
+    answers = []
+    for run, seed in enumerate((42, 42, 43)):
+        with serve(launch_of("lilicorr", "sampled", seed), tmp_path / f"log{run}") as server:
+            answers.append(ids([server.generate([p], 1, tokens=16)[0] for p in PROMPTS[:2]]))
+    assert answers[0] == answers[1] != answers[2]
+
+
+def test_without_configuration_the_plugin_does_nothing(launch_of: Callable[..., Launch], tmp_path: Path) -> None:
+    """An ordinary server beside an installed plugin: no attestation, so never measured."""
+    with serve(launch_of("ar", "none"), tmp_path / "log", {"SPECBENCH_CONFIG": ""}) as server:
+        info = server.get("/server_info")
+    assert KEY not in info
+    assert downgrades(info)
