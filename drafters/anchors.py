@@ -19,12 +19,12 @@ def valid_anchors(loss_S: Tensor) -> Tensor:
 def sample_anchors(loss_S: Tensor, count: int, *, seed: int, step: int, sample: int) -> Tensor:
     """At most ``count`` valid anchors, ascending; all of them when there are no more than ``count``."""
     valid_N = valid_anchors(loss_S)
-    generator = torch.Generator().manual_seed(_mix(seed, step, sample))
+    generator = torch.Generator().manual_seed(mix(seed, step, sample))
     chosen_n = torch.randperm(len(valid_N), generator=generator)[:count]
     return valid_N[chosen_n].sort().values
 
 
-def _mix(*numbers: int) -> int:
+def mix(*numbers: int) -> int:
     """63 bits that differ for neighbouring steps and samples (a sum or xor of small numbers would collide)."""
     digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -1,7 +1,8 @@
 """Conversations to training samples: rendered as they are served, tokenised, loss on the target's own answers.
 
 A corpus is JSON Lines, one conversation each: ``{"id", "category", "messages": [{"role", "content"}, ...]}`` (what
-``specbench generate`` writes; a line with ``error`` instead of an answer is a recorded failure and is no sample).
+``specbench generate`` writes; a line with ``error`` instead of an answer is a recorded failure and is no sample; the
+``prompt_ids`` and ``output_ids`` of a single answer are taken as they are when a line has them).
 The loss mask covers each answer and the end-of-turn token that closes it. It leaves out everything the template adds
 before the answer, an empty ``<think>`` preamble included, because at serving time that is part of the prompt.
 
@@ -23,18 +24,23 @@ from sglang_specbench.errors import UserError
 
 @dataclass(frozen=True)
 class Conversation:
-    """Turns in order, roles alternating user and assistant after an optional system message."""
+    """Turns in order, roles alternating user and assistant after an optional system message.
+
+    ``exact`` is (prompt ids, answer ids) of the one answer when whoever generated it kept the tokens themselves.
+    """
 
     id: str
     category: str
     messages: tuple[dict[str, str], ...]
+    exact: tuple[list[int], list[int]] | None = None
 
     @classmethod
     def from_row(cls, row: dict[str, Any], where: str) -> "Conversation":
         """`UserError` naming ``where`` when ``row`` lacks a key or a message has no role or text."""
         try:
             messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
-            return cls(str(row["id"]), str(row.get("category", "")), messages)
+            exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
+            return cls(str(row["id"]), str(row.get("category", "")), messages, exact)
         except (KeyError, TypeError) as error:
             raise UserError(
                 f"{where}: not a conversation: {error!r}",
@@ -89,16 +95,22 @@ def read_samples(path: Path, tokenizer: Any, length: int) -> list[Sample]:
 
 def render(conversation: Conversation, tokenizer: Any, length: int) -> Sample:
     """Template, tokenise, mask and cut to ``length`` tokens; thinking is off, as at serving time."""
+    ids, loss = _exact(conversation.exact) if conversation.exact else _tokenised(conversation, tokenizer)
+    ids_S, loss_S = torch.tensor(ids[:length]), torch.tensor(loss[:length])
+    return Sample(conversation.id, conversation.category, ids_S, loss_S)
+
+
+def _exact(exact: tuple[list[int], list[int]]) -> tuple[list[int], list[bool]]:
+    prompt, answer = exact
+    return prompt + answer, [False] * len(prompt) + [True] * len(answer)
+
+
+def _tokenised(conversation: Conversation, tokenizer: Any) -> tuple[list[int], list[bool]]:
     text = tokenizer.apply_chat_template(list(conversation.messages), tokenize=False, enable_thinking=False)
     spans = _answer_spans(conversation, text, tokenizer.eos_token)
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     loss = [any(lo <= start and end <= hi for lo, hi in spans) for start, end in encoded["offset_mapping"]]
-    return Sample(
-        conversation.id,
-        conversation.category,
-        torch.tensor(encoded["input_ids"][:length]),
-        torch.tensor(loss[:length]),
-    )
+    return encoded["input_ids"], loss
 
 
 def _answer_spans(conversation: Conversation, text: str, eos: str) -> list[tuple[int, int]]:
