@@ -1,7 +1,7 @@
 """Write a drafter as the checkpoint that SGLang 0.5.23 loads: config.json and bf16 tensors under its names, checked.
 
-``save`` writes one; ``export_run`` and ``import_checkpoint`` (in `importing`) are where it comes from: an arm of a training
-run, or a public checkpoint in another trainer's form.
+``save`` writes one; ``export_run`` takes it from an arm of a training run, `importing` from a public checkpoint in
+another trainer's form.
 """
 
 import json
