@@ -19,14 +19,9 @@ class Reporter:
     def __init__(self, run: Path, step: int, steps: int, *, silent: bool) -> None:
         self.path, self.silent = run / METRICS, silent
         self.board = None if silent else _board(run)
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[said]}"),
-        )
-        self.bar = Progress(*columns, disable=silent)
+        times = TimeElapsedColumn(), TimeRemainingColumn()
+        said = TextColumn("{task.fields[said]}")
+        self.bar = Progress(BarColumn(), MofNCompleteColumn(), *times, said, disable=silent)
         self.task = self.bar.add_task("", total=steps, completed=step, said="")
         if not silent:
             _drop_after(self.path, step)

@@ -1,7 +1,7 @@
 """Joint training: every arm of a contract side by side, on the same batches, from one pass of the target.
 
 Knows the loop: batch, update each arm, report, evaluate, keep a state; where it stops, it resumes with the same weights
-bit for bit (on a CPU). An arm's update is `trainee`'s, its formula its own ``loss.py``'s, the files are `training_state`'s.
+bit for bit (on a CPU). An arm's update is `trainee`'s, its formula its own ``loss.py``'s, the files `training_state`'s.
 Runs alone or under ``torchrun``: ranks share each step's samples.
 """
 
@@ -143,5 +143,5 @@ def trainee(run: Run, arm: str) -> Trainee:
 
 
 def rank() -> int:
-    """This process's rank; 0 without torch.distributed."""
+    """Rank of this process; 0 without torch.distributed."""
     return dist.get_rank() if dist.is_initialized() else 0

@@ -89,7 +89,7 @@ class Trainee:
 
 def metrics(losses: Sequence[Loss]) -> dict[str, float]:
     """Means over the union of the batches of ``losses``: loss, its terms, and tau and prefixes over whole blocks."""
-    norms, counts = _sum(loss.norms for loss in losses), _sum(loss.counts for loss in losses)
+    norms, counts = _positive(_sum(loss.norms for loss in losses)), _sum(loss.counts for loss in losses)
     values = {"loss": float(sum(loss.over(norms).detach() for loss in losses))}
     sums = _sum(loss.sums for loss in losses)
     values |= {name: float(total / norms[name]) for name, total in sums.items()}
@@ -116,7 +116,12 @@ def _over_ranks(norms: Any) -> dict[str, Tensor]:
     if dist.is_initialized():
         for value in summed.values():
             dist.all_reduce(value)
-    return summed
+    return _positive(summed)
+
+
+def _positive(norms: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A term that nothing was counted for (LiLiCorr's, before the pool holds any true token) is 0 / tiny = 0."""
+    return {name: value.float().clamp_min(1e-6) for name, value in norms.items()}
 
 
 def _round_to_bf16(weights: Sequence[Tensor]) -> None:

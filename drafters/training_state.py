@@ -1,7 +1,7 @@
 """What a killed training run continues from: ``RUN/step-N``, complete or not there at all.
 
-A state folder holds one file for each arm (config, drafter, optimiser) and ``state.json`` (step, contract, corpus). It is
-written under another name and renamed, and only then are older ones deleted. Data order, anchors and the random
+A state folder holds one file for each arm (config, drafter, optimiser) and ``state.json`` (step, contract, corpus). It
+is written under another name and renamed, and only then are older ones deleted. Data order, anchors and the random
 generator need no record: they are functions of the seed and the step.
 """
 
