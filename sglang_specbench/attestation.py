@@ -1,8 +1,8 @@
 """The proof that a server gives of itself, and the rule that decides whether a cell may be measured on it.
 
 The plugin fills an `Attestation` inside the scheduler process after the workers are built (see ``serving``); SGLang
-publishes it in ``/server_info`` under the key ``specbench``. `mismatches` compares it with what the launch asked for;
-`downgrades` reads what changed while the server ran.
+publishes it in ``/server_info`` under the key ``specbench``. `mismatches` compares it with what the launch asked for.
+What changes while the server runs stands under the same key in ``internal_states`` (see ``serving.attest``).
 """
 
 from collections.abc import Mapping
@@ -82,20 +82,3 @@ def mismatches(
     reasons += [f"patch {name!r} is not applied" for name in arm.patches if patches.get(name) != "applied"]
     foreign = [name for name in patches if name in ARM_PATCHES and name not in arm.patches]
     return reasons + [f"patch {name!r} is applied, which is not this arm's" for name in foreign]
-
-
-def downgrades(server_info: Mapping[str, Any]) -> list[str]:
-    """What ``/server_info`` says a server has given up since it started; to be read at the end of each cell.
-
-    A server without the plugin's runtime state counts as downgraded: it cannot tell.
-    """
-    states = server_info.get("internal_states") or [{}]
-    reasons = []
-    for state in states:
-        runtime = state.get(KEY)
-        if not runtime:
-            return ["no runtime state in /server_info: the specbench plugin did not load"]
-        reasons += runtime["downgrades"]
-        if runtime["verification"] != "exact":
-            reasons.append(f"verification: wanted 'exact', server says {runtime['verification']!r}")
-    return reasons

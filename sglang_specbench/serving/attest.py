@@ -13,6 +13,7 @@ from sglang_specbench import __version__
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.launch import ServerConfig
+from sglang_specbench.serving.patches.table import arm_patches
 from sglang_specbench.serving.patching import APPLIED, PatchError
 
 # attribute of the DFLASH worker -> what it means when it changes after start
@@ -31,8 +32,9 @@ def attest(scheduler: Any, config: ServerConfig) -> Attestation:
     """What ``scheduler`` serves; `PatchError` (fatal to the server) if the patches were never applied."""
     import sglang
 
-    if "bootstrap_workers" not in APPLIED:
-        raise PatchError("the scheduler built its workers before the plugin could patch it")
+    missing = [patch.name for patch in arm_patches(config) if patch.name not in APPLIED]
+    if missing:
+        raise PatchError(f"the scheduler built its workers without the patches {', '.join(missing)}")
     runner, worker = scheduler.tp_worker.model_runner, scheduler.draft_worker
     _at_start.update(_flags(worker))
     return Attestation(

@@ -30,61 +30,65 @@ def prepare_process(config: ServerConfig) -> None:
 
 
 def _bootstrap(config: ServerConfig) -> tuple[Patch, ...]:
-    def before_workers(original: Callable[[Any], None]) -> Callable[[Any], None]:
-        @functools.wraps(original)
-        def maybe_init_draft_worker(self: Any) -> None:
-            install(config)
-            original(self)
-
-        return maybe_init_draft_worker
-
-    def with_attestation(original: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
-        @functools.wraps(original)
-        def get_init_info(self: Any) -> dict[str, Any]:
-            from sglang_specbench.serving.attest import attest
-
-            return {**original(self), KEY: attest(self, config).to_json()}
-
-        return get_init_info
-
-    def with_downgrades(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        @functools.wraps(original)
-        def get_internal_state(self: Any, recv_req: Any) -> Any:
-            from sglang_specbench.serving.attest import runtime_state
-
-            answer = original(self, recv_req)
-            answer.internal_state[KEY] = runtime_state(self, config)
-            return answer
-
-        return get_internal_state
-
+    # The attestation comes last: if one of the others does not fit, there is none.
     common = {"delete_when": "SGLang reports a plugin's failure and has a hook for server info"}
     return (
         Patch(
             name="bootstrap_workers",
             target=f"{_SCHEDULER}:Scheduler.maybe_init_draft_worker",
             signature="(self)",
-            replace=before_workers,
+            replace=functools.partial(_installing, config),
             reason="last point before the draft worker exists where an exception is fatal",
-            **common,
-        ),
-        Patch(
-            name="bootstrap_attestation",
-            target=f"{_SCHEDULER}:Scheduler.get_init_info",
-            signature="(self)",
-            replace=with_attestation,
-            reason="its dictionary becomes the top level of /server_info",
             **common,
         ),
         Patch(
             name="bootstrap_runtime",
             target=f"{_SCHEDULER}:Scheduler.get_internal_state",
             signature="(self, recv_req)",
-            replace=with_downgrades,
+            replace=functools.partial(_reporting, config),
             reason="SGLang downgrades paths at run time with one log line; /server_info must show it",
             **common,
         ),
+        Patch(
+            name="bootstrap_attestation",
+            target=f"{_SCHEDULER}:Scheduler.get_init_info",
+            signature="(self)",
+            replace=functools.partial(_attesting, config),
+            reason="its dictionary becomes the top level of /server_info",
+            **common,
+        ),
     )
+
+
+def _installing(config: ServerConfig, original: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(original)
+    def maybe_init_draft_worker(self: Any) -> None:
+        install(config)
+        original(self)
+
+    return maybe_init_draft_worker
+
+
+def _reporting(config: ServerConfig, original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(original)
+    def get_internal_state(self: Any, recv_req: Any) -> Any:
+        from sglang_specbench.serving.attest import runtime_state
+
+        answer = original(self, recv_req)
+        answer.internal_state[KEY] = runtime_state(self, config)
+        return answer
+
+    return get_internal_state
+
+
+def _attesting(config: ServerConfig, original: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    @functools.wraps(original)
+    def get_init_info(self: Any) -> dict[str, Any]:
+        from sglang_specbench.serving.attest import attest
+
+        return {**original(self), KEY: attest(self, config).to_json()}
+
+    return get_init_info
 
 
 def install(config: ServerConfig) -> None:

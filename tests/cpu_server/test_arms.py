@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sglang_specbench.arms import ARMS, Proposal
-from sglang_specbench.attestation import KEY, downgrades, mismatches
+from sglang_specbench.attestation import KEY, mismatches
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.launch import Launch
 from sglang_specbench.refused_log import check_log
@@ -67,7 +67,7 @@ def check_server(server: Server, arm: str, proposal: Proposal) -> None:
     }
     assert mismatches(info[KEY], ARMS[arm], proposal, **wanted) == []
     assert info[KEY]["threads"] == 1
-    assert downgrades(info) == []
+    assert info["internal_states"][0][KEY] == {"downgrades": [], "verification": "exact", "threads": 1}
     assert check_log(server.log, ARMS[arm], proposal, "cpu") == []
 
 
@@ -116,4 +116,4 @@ def test_without_configuration_the_plugin_does_nothing(launch_of: Callable[..., 
     with serve(launch_of("ar", "none"), tmp_path / "log", {"SPECBENCH_CONFIG": ""}) as server:
         info = server.get("/server_info")
     assert KEY not in info
-    assert downgrades(info)
+    assert KEY not in info["internal_states"][0]

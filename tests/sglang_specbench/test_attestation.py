@@ -6,9 +6,7 @@ import pytest
 
 from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import ARMS, Arm, Proposal
-from sglang_specbench.attestation import KEY, Attestation, downgrades, mismatches
-
-BLOCK_ARMS = [arm for arm in ARMS.values() if arm.head]
+from sglang_specbench.attestation import Attestation, mismatches
 
 
 def honest(arm: Arm, proposal: Proposal, device: str = "cuda") -> dict[str, Any]:
@@ -67,18 +65,6 @@ def test_a_patch_that_was_not_applied_is_named(name: str) -> None:
 
 def test_no_plugin_no_measurement() -> None:
     assert reasons(ARMS["ar"], "none", None) == ["no attestation in /server_info: the specbench plugin did not load"]
-
-
-def state(**runtime: object) -> dict[str, Any]:
-    return {"internal_states": [{KEY: {"downgrades": [], "verification": "exact", "threads": 1} | runtime}]}
-
-
-def test_downgrades_at_run_time() -> None:
-    assert downgrades(state()) == []
-    assert downgrades(state(downgrades=["draft KV writes left their fused kernel"])) != []
-    assert "greedy" in downgrades(state(verification="greedy"))[0]
-    for silent in ({}, {"internal_states": []}, {"internal_states": [{}]}):
-        assert "did not load" in downgrades(silent)[0]
 
 
 def test_dflash2_serves_both_temperatures_with_one_worker() -> None:

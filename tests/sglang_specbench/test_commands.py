@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -65,6 +67,23 @@ def test_doctor_exit_code_and_remedy(on, capsys: pytest.CaptureFixture[str]) -> 
             commands.doctor()
         assert left.value.exit_code == code
     assert "not fit for serving: no sglang" in capsys.readouterr().out
+
+
+_LIGHT = """
+import sys, typer
+from sglang_specbench import commands
+commands.arms()
+try:
+    commands.doctor()
+except typer.Exit:
+    pass
+assert not {"torch", "sglang", "transformers"} & set(sys.modules)
+"""
+
+
+def test_both_commands_need_the_base_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", _LIGHT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_inspection_names_another_sglang(monkeypatch: pytest.MonkeyPatch) -> None:
