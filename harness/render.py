@@ -25,9 +25,9 @@ class Renderer:
     """Chat template and tokenizer of one target folder."""
 
     def __init__(self, folder: Path) -> None:
-        from transformers import AutoTokenizer
+        from transformers import PreTrainedTokenizerFast  # AutoTokenizer would import torch
 
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Token ids of a conversation that the assistant is to answer next."""

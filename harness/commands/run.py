@@ -1,9 +1,10 @@
 """`specbench run`: measure what is missing of a sweep, then print what the run says so far."""
 
+import contextlib
 import errno
 import importlib.util
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -60,10 +61,9 @@ def run(
     if wanted:
         _require(plan, server)
         wanted = served_by(server, plan, wanted) if server else wanted
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))  # one way to stop, one way to clean up
     try:
-        outcomes = _carry_out(order, plan, wanted, executor, console)
+        with _one_way_to_stop():
+            outcomes = _carry_out(order, plan, wanted, executor, console)
     except KeyboardInterrupt:
         console.print("stopped; finished cells are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
@@ -73,6 +73,19 @@ def run(
         raise UserError(f"{order.run_dir}: {error.strerror}", "make room, then run it again", exit_code=5) from None
     code = max(exit_code(outcomes), _report(order.run_dir, console))
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _one_way_to_stop() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as Ctrl-C does: servers are ended, finished cells stay."""
+    old = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
+    for name in old:
+        signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        for name, handler in old.items():
+            signal.signal(name, handler)
 
 
 def _require(plan: Plan, server: str) -> None:

@@ -1,4 +1,4 @@
-"""A tiny target and drafter, a sweep over them, and `specbench run` as a process against the fake server."""
+"""A tiny target and drafter, a sweep over them, and `specbench run` against the fake server of ``fake/``."""
 
 import json
 import os
@@ -12,9 +12,11 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from harness import store
+from harness import plan, store
+from harness.desk import Desk
+from harness.session import Order, Session, Watchers
 
-HERE = Path(__file__).parent
+FAKE = Path(__file__).parent / "fake"
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
 CONFIG = {"hidden_size": 8, "vocab_size": 300, "rope_theta": 1e6, "architectures": ["Qwen3ForCausalLM"]}
 SWEEP = """
@@ -26,8 +28,8 @@ dflash = "{folder}/dflash"
 [server]
 device = "cpu"
 context_length = 512
-start_timeout_s = 20
-request_timeout_s = 3
+start_timeout_s = 30
+request_timeout_s = 20
 [[panel]]
 arms = ["ar", "dflash"]
 temperatures = [0, 1]
@@ -42,74 +44,104 @@ def _model(folder, config):
     save_file({"weight": np.zeros(2, np.float32)}, folder / "model.safetensors")
 
 
-@pytest.fixture(scope="session")
-def files(tmp_path_factory):
-    """target/, dflash/, data/chat.jsonl and sweep.toml."""
-    folder = tmp_path_factory.mktemp("tiny")
-    _model(folder / "target", CONFIG)
-    draft = {**CONFIG, "architectures": ["DFlashDraftModel"], "block_size": 16}
-    _model(folder / "dflash", draft)
+def _tokenizer(folder):
     words = Tokenizer(models.WordLevel({chr(i): i for i in range(256)}, unk_token="\0"))
     words.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="\0")
     tokenizer.chat_template = TEMPLATE
-    tokenizer.save_pretrained(folder / "target")
-    data = folder / "data"
-    data.mkdir()
-    (data / "chat.toml").write_text(
-        'name = "chat"\ntitle = "Chat"\nversion = 1\nlicence = "Apache-2.0"\nmax_new_tokens = 64\n'
-    )
+    tokenizer.save_pretrained(folder)
+
+
+def _prompts(folder):
+    folder.mkdir()
+    manifest = 'name = "chat"\ntitle = "Chat"\nversion = 1\nlicence = "Apache-2.0"\nmax_new_tokens = 64\n'
+    (folder / "chat.toml").write_text(manifest)
     rows = [
         {"id": f"p{i}", "category": "ab"[i % 2], "turns": [f"hello {i}", "and then"][: 1 + i % 2]} for i in range(6)
     ]
-    (data / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """target/, dflash/, data/chat.jsonl (every second prompt has two turns) and sweep.toml."""
+    folder = tmp_path_factory.mktemp("tiny")
+    _model(folder / "target", CONFIG)
+    _model(folder / "dflash", {**CONFIG, "architectures": ["DFlashDraftModel"], "block_size": 16})
+    _tokenizer(folder / "target")
+    _prompts(folder / "data")
     (folder / "sweep.toml").write_text(SWEEP.format(folder=folder))
     return folder
 
 
-class Run:
-    """`specbench run` on the fake server, into one folder."""
+@pytest.fixture(scope="session")
+def planned(files):
+    """(sweep, plan)."""
+    return plan.make(files / "sweep.toml", [files / "data"])
 
-    def __init__(self, files, out):
-        self.files, self.out = files, out
 
-    def start(self, *flags, faults=None, sweep=None, **kwargs):
-        env = {
-            **os.environ,
-            "PYTHONPATH": f"{HERE / 'fake'}",
-            "FAKE_SGLANG": json.dumps(faults or {}),
-            "SPECBENCH_TRACEBACK": "0",
-        }
-        command = [sys.executable, "-c", "from sglang_specbench.cli import main; main()", "run"]
-        command += [str(sweep or self.files / "sweep.toml"), "--data-dir", str(self.files / "data")]
-        command += ["--out", str(self.out), *flags]
-        options = {"env": env, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, **kwargs}
-        return subprocess.Popen(command, **options)
-
-    def __call__(self, *flags, **kwargs):
-        """Run to the end; (exit code, what it printed)."""
-        process = self.start(*flags, **kwargs)
-        text, _ = process.communicate(timeout=120)
-        return process.returncode, text
-
-    def headers(self):
-        """(arm, temperature, concurrency, replica) -> header."""
-        found = [store.read(path) for path in store.cell_files(self.out)]
-        return {(h.cell.arm, h.cell.temperature, h.cell.concurrency, h.cell.replica): h for h, _ in found}
-
-    def rows(self, arm, temperature, concurrency, replica=0):
-        for path in store.cell_files(self.out):
-            header, rows = store.read(path)
-            cell = header.cell
-            if (cell.arm, cell.temperature, cell.concurrency, cell.replica) == (arm, temperature, concurrency, replica):
-                return rows
-        raise AssertionError("no such cell")
-
-    def bytes(self):
-        return {path.name: path.read_bytes() for path in store.cell_files(self.out)}
+@pytest.fixture(scope="session")
+def desk(files):
+    return Desk(files / "target", [files / "data"])
 
 
 @pytest.fixture
-def run(files, tmp_path):
-    return Run(files, tmp_path / "run")
+def fake(monkeypatch):
+    """``fake(arm={fault: value})``: servers started from now on are fake and go wrong like that."""
 
+    def install(**faults):
+        monkeypatch.setenv("PYTHONPATH", str(FAKE))
+        monkeypatch.setenv("FAKE_SGLANG", json.dumps({arm.replace("every", "*"): f for arm, f in faults.items()}))
+
+    install()
+    return install
+
+
+class Run:
+    """A run folder: filled by one launch in this process, or by `specbench run` in another."""
+
+    def __init__(self, out, files, planned, desk):
+        self.out, self.files, self.desk = out, files, desk
+        self.sweep, self.plan = planned
+        self.allocation = self.plan.allocations[0]
+
+    def launch(self, arm="dflash", cells=1, **order):
+        """Measure the first ``cells`` cells of ``arm``'s first launch; their headers in order."""
+        chosen = next(launch for launch in self.allocation.launches if launch.arm == arm)
+        order = {"run_dir": self.out, "sweep": self.sweep, "data_dirs": (self.files / "data",), **order}
+        headers = []
+        Session(
+            order=Order(**order),
+            allocation=self.allocation,
+            planned=chosen,
+            desk=self.desk,
+            watchers=Watchers(cell=headers.append),
+            left=list(chosen.cells[:cells]),
+        ).run()
+        return headers
+
+    def start(self, *flags, faults=None):
+        """`specbench run` as a process."""
+        env = {**os.environ, "PYTHONPATH": str(FAKE), "FAKE_SGLANG": json.dumps(faults or {})}
+        code = "from sglang_specbench.cli import main; main()"
+        command = [sys.executable, "-c", code, "run", str(self.files / "sweep.toml"), "--out", str(self.out)]
+        command += ["--data-dir", str(self.files / "data"), *flags]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def cells(self):
+        """(header, rows) of every cell file."""
+        return [store.read(path) for path in store.cell_files(self.out)]
+
+    def bytes(self):
+        """Name -> bytes of the ok cells' files."""
+        return {p.name: p.read_bytes() for p in store.cell_files(self.out) if store.read_header(p).outcome == "ok"}
+
+    def rows(self, header):
+        return store.read(self.out / "cells" / f"{header.cell.id}.parquet")[1]
+
+
+@pytest.fixture
+def run(tmp_path, files, planned, desk):
+    out = tmp_path / "run"
+    out.mkdir()
+    return Run(out, files, planned, desk)
