@@ -15,11 +15,8 @@ def draw(results: Results) -> Figure | None:
     if frame.empty:
         return None
     frame = frame[frame.value.notna() & frame.seed.isna() & (frame.category == "") & (frame.benchmark != "average")]
-    panels = [
-        (k, g)
-        for k, g in frame.groupby(["target", "benchmark", "tier", "temperature"], sort=False)
-        if g.concurrency.nunique() > 1
-    ]
+    groups = frame.groupby(["target", "benchmark", "tier", "temperature"], sort=False)
+    panels = [(key, group) for key, group in groups if group.concurrency.nunique() > 1]
     if not panels:
         return None
     columns = min(3, len(panels))
