@@ -81,7 +81,7 @@ def truth(cell: Cell) -> Truth:
 def run(cells: Iterable[Cell], tokens: int = 200) -> Iterator[tuple[Header, list[Row]]]:
     """Header and rows of each cell; answers are about ``tokens`` long."""
     for order, cell in enumerate(cells):
-        rng = np.random.default_rng(int(cell.id, 16))
+        rng = np.random.default_rng(int(_identity(cell), 16))
         allocation = f"{cell.target}-s{cell.seed}-r{cell.repeat}"
         launch = f"{allocation}-{cell.arm}-{cell.replica}"
         drift = 1 + LAUNCH_NOISE * np.random.default_rng(zlib.crc32(launch.encode())).standard_normal()
@@ -106,22 +106,29 @@ def failed(header: Header, outcome: str, reason: str) -> tuple[Header, list[Row]
     return replace(header, outcome=outcome, reason=reason, wall_s=None), []
 
 
+def _identity(cell: Cell) -> str:
+    """What decides the tokens: at T=0 a repeat says the same again, whatever the launch."""
+    return cell.id if cell.temperature else replace(cell, repeat=0, replica=0).id
+
+
 def _rows(cell: Cell, rng: np.random.Generator, tokens: int, drift: float) -> Iterator[Row]:
-    """A closed loop: each stream takes the next prompt when it is free."""
+    """A closed loop: each stream takes the next prompt when it is free. Arms share the lengths of their answers."""
     made = truth(cell)
+    lengths = np.random.default_rng(zlib.crc32(cell.prompt_set.encode())).gamma(4.0, tokens / 4, size=2 * cell.prompts)
     free = [0.0] * cell.concurrency
     for index in range(cell.prompts):
         category = SPEED_CATEGORIES[index % len(SPEED_CATEGORIES)] if cell.prompt_set == "speed-qualitative" else ""
         sent = free[0]
         for turn in range(2 if cell.prompt_set == "mt-bench" else 1):
-            row = _row(cell, made, rng, tokens, drift, sent)
+            wanted = max(int(lengths[2 * index + turn]), 2)
+            row = _row(cell, made, rng, wanted, drift, sent)
             yield replace(row, index=index, turn=turn, prompt_id=f"{cell.prompt_set}-{index}", category=category)
             sent = row.done_s
         heapreplace(free, sent)
 
 
-def _row(cell: Cell, made: Truth, rng: np.random.Generator, tokens: int, drift: float, sent: float) -> Row:
-    wanted = max(int(rng.gamma(4.0, tokens / 4)), 2)
+def _row(cell: Cell, made: Truth, rng: np.random.Generator, wanted: int, drift: float, sent: float) -> Row:
+    """One request of about ``wanted`` tokens, sent at ``sent``."""
     first = sent + PREFILL_S * drift
     row = Row(
         index=0, prompt_id="", prompt_hash="", prompt_tokens=100, completion_tokens=wanted, finish_reason="stop",

@@ -22,11 +22,21 @@ from sglang_specbench.errors import UserError
 
 KEPT = ("tau", "tau_emitted", "throughput", "speedup", "block_ms")  # draws kept for averages and comparisons
 SEED_SPREAD = ("tau", "throughput", "speedup")
+# cells that agree in the first must agree in the second: else they are no repeats, seeds or rivals of each other
+ALIKE = {
+    ("target",): ("target_digest", "render", "dtype"),
+    ("target", "arm"): ("draft_digest",),
+    ("target", "prompt_set", "tier", "temperature", "concurrency"): (
+        *("prompt_version", "prompts", "max_new_tokens", "ignore_eos", "top_p", "top_k"),
+    ),
+}
 NO_AR = Missing("no ok AR cell in the same allocation")
 
 
 def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
     """Every estimate of a run; ``cells`` and ``rows`` as `harness.store.load` gives them."""
+    cells = cells.sort_values(["started_at", "order"], kind="stable", ignore_index=True)  # targets as they were run
+    _refuse_unlike(cells, name)
     results = Results(name=name, cells=cells, holes=_holes(cells))
     steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
     whole: list[Measured] = []
@@ -43,6 +53,20 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
     headcost.add(results, _blocks(whole))
     _averages(results)
     return results
+
+
+def _refuse_unlike(cells: pd.DataFrame, name: str) -> None:
+    """`UserError` with key and both values where cells of one place are not the same measurement."""
+    for place, keys in ALIKE.items():
+        for names, group in cells.groupby(list(place)):
+            for key in keys:
+                values = group[key].unique()
+                if len(values) > 1:
+                    where = " ".join(map(str, names))
+                    raise UserError(
+                        f"{name}: unlike cells for {where}: {key} is {values[0]!r} in one and {values[1]!r} in another",
+                        "keep them in run folders of their own",
+                    )
 
 
 def _holes(cells: pd.DataFrame) -> dict[Setting, str]:
@@ -70,11 +94,6 @@ def _settle(results: Results, found: Sequence[Measured]) -> None:
     for m in found:
         groups[m.setting].append(m)
     for setting, group in groups.items():
-        if (setting, "throughput") in results.values:
-            raise UserError(
-                f"{results.name}: {setting} was measured with two prompt versions or counts",
-                "keep them in separate run folders",
-            )
         hole = results.holes.get(replace(setting, category=""))
         if hole:
             results.holes[setting] = hole
@@ -166,6 +185,6 @@ def _average(results: Results, place: Setting, settings: Sequence[Setting], name
         return
     draws = np.mean([results.draws[s, name] for s in settings], axis=0)
     n = sum(e.n for s in settings if isinstance(e := results.get(s, name), Estimate))
-    results.values[place, name] = from_draws(draws, n, f"mean over {len(settings)} benchmarks of {METHODS[name]}")
+    results.values[place, name] = from_draws(draws, n, f"mean over {len(settings)} benchmarks")
     results.draws[place, name] = draws
     results.sources[place] = tuple(c for s in settings for c in results.sources[s])

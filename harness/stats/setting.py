@@ -4,7 +4,10 @@ A setting leaves out seeds and repeats: they are averaged over. ``benchmark`` is
 the paper's printed names are mapped here, once.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+
+from sglang_specbench.arms import ARMS
 
 AVERAGE = "average"  # as a benchmark: the plain mean over the benchmarks of a table
 ALL = ""  # as a category or tier: not split
@@ -49,6 +52,22 @@ class Setting:
         extra = "".join(f" {x}" for x in (self.tier, self.category) if x)
         seed = f" seed {self.seed}" if self.seed is not None else ""
         return f"{self.target}/{self.arm} {self.benchmark}{extra} T={self.temperature:g} c={self.concurrency}{seed}"
+
+
+def table_order(setting: Setting) -> tuple[object, ...]:
+    """Sort key: target, temperature, concurrency, benchmark, tier, category, arm; known names in the paper's order."""
+    return (
+        *(setting.target, setting.temperature, setting.concurrency),
+        _rank(setting.benchmark, BENCHMARKS),
+        _rank(setting.tier, TIERS),
+        setting.category,
+        _rank(setting.arm, (*ARM_ORDER, *ARMS)),
+    )
+
+
+def _rank(name: str, known: Iterable[str]) -> tuple[int, str]:
+    names = list(known)
+    return (names.index(name) if name in names else len(names), name)
 
 
 def printed(benchmark: str) -> str:

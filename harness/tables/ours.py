@@ -8,7 +8,7 @@ from harness.stats import closure, noise
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
-from harness.stats.setting import AVERAGE, Setting, printed
+from harness.stats.setting import AVERAGE, Setting, printed, table_order
 from harness.stats.ties import Place, count, places, printed_band
 from harness.tables.build import Line, Slot, build, lowest_concurrency, method_notes, title_of, whole
 from harness.tables.paper_speed import main_arms
@@ -17,26 +17,15 @@ from harness.tables.table import Cell, Column, Row, Table, words
 ROUNDING = "Printed numbers that the rounded tables give only within rounding"
 
 
-def _places(results: Results) -> list[Setting]:
-    """Whole-benchmark settings of the arms, in table order; AR has no blocks."""
-    arms, sets = results.arms(), [*results.benchmarks(), *results.benchmarks(tiers=True)]
-    found = [s for s in results.settings() if s.arm != "ar" and not s.category and s.benchmark in sets]
-    return sorted(
-        found,
-        key=lambda s: (s.target, s.temperature, s.concurrency, sets.index(s.benchmark), s.tier, arms.index(s.arm)),
-    )
-
-
 def _lines(results: Results) -> list[Line]:
-    """A section per place, a row per arm."""
-    return [
-        (
-            f"{s.target}, {printed(s.benchmark)} {s.tier}".strip() + f", T = {s.temperature:g}, c = {s.concurrency}",
-            title_of(results, s.arm),
-            s,
-        )
-        for s in _places(results)
-    ]
+    """A section per place, a row per arm; AR has no blocks, an average no counts."""
+    found = [s for s in results.settings() if s.arm != "ar" and not s.category and s.benchmark != AVERAGE]
+    return [(_place(s), title_of(results, s.arm), s) for s in sorted(found, key=table_order)]
+
+
+def _place(setting: Setting) -> str:
+    name = f"{printed(setting.benchmark)} {setting.tier}".strip()
+    return f"{setting.target}, {name}, T = {setting.temperature:g}, c = {setting.concurrency}"
 
 
 def ledger(results: Results) -> Table:

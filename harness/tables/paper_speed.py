@@ -1,7 +1,7 @@
 """Tables 1, 2, 3 and 17: speedups, concurrency and head cost, in the paper's layout."""
 
 from harness.stats.results import Results
-from harness.stats.setting import AVERAGE, TIERS, Setting, printed
+from harness.stats.setting import AVERAGE, TIERS, Setting, printed, table_order
 from harness.tables.build import (
     Line,
     Slot,
@@ -78,12 +78,13 @@ def _loads(results: Results) -> list[Setting]:
         c = lowest_concurrency(results)
         wide = {(s.target, s.benchmark) for s in results.settings() if whole(s) and s.concurrency != c}
         found = [s for s in results.settings() if whole(s) and (s.target, s.benchmark) in wide]
-    sets = results.benchmarks(tiers=bool(found and found[0].tier))
-    tiers = ["", *TIERS]
-    return sorted(
-        (s for s in found if s.benchmark != AVERAGE),
-        key=lambda s: (s.target, sets.index(s.benchmark), s.temperature, tiers.index(s.tier), s.concurrency),
-    )
+    return sorted((s for s in found if s.benchmark != AVERAGE), key=_load_order)
+
+
+def _load_order(setting: Setting) -> tuple[object, ...]:
+    """Input length before tier before concurrency, as in the paper."""
+    target, temperature, concurrency, *rest = table_order(setting)
+    return (target, rest[0], temperature, *rest[1:], concurrency)
 
 
 def _load_arms(found: list[Setting], results: Results) -> list[str]:
