@@ -44,7 +44,7 @@ def server_identity(arm: Arm, temperature: float) -> tuple[object, ...]:
     """What decides which server an arm runs on; arms with the same one at a temperature are the same there."""
     proposal = arm.proposal(temperature)
     environment = tuple(sorted(arm.environment(proposal).items()))
-    return (arm.algorithm, arm.checkpoint, arm.flags, proposal, environment, arm.patches, arm.proof(proposal))
+    return (arm.algorithm, arm.checkpoint, arm.flags, proposal, environment, arm.patches)
 
 
 def distinct(arms: Sequence[str], temperature: float) -> list[str]:
