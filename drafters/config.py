@@ -114,7 +114,10 @@ class DrafterConfig:
         fields = [f.name for f in dataclasses.fields(cls) if f.name not in ("arm", "head", "rope_theta")]
         found = {name: setting(dict(config), name) for name in fields}
         values = {name: value for name, value in found.items() if value is not None}
-        head = package(arm).Settings.from_json(config)
+        try:
+            head = package(arm).Settings.from_json(config)
+        except KeyError as error:
+            raise UserError(f"config.json: no {error} for {arm}", "see specbench check") from None
         return _build({**values, "rope_theta": _rope_theta(config), "arm": arm, "head": head}, "config.json")
 
     def to_json(self) -> dict[str, Any]:

@@ -43,3 +43,25 @@ class Target:
 def features(hidden_states: tuple[Tensor, ...], layer_ids: tuple[int, ...]) -> Tensor:
     """Hidden states after the layers of ``layer_ids``, concatenated in that order."""
     return torch.cat([hidden_states[index + 1] for index in layer_ids], -1)
+
+
+class Cursor:
+    """The target reading one sequence with its key-value cache. Rows are counted from 0 over the whole sequence."""
+
+    def __init__(self, target: Target, layer_ids: tuple[int, ...]) -> None:
+        from transformers import DynamicCache
+
+        self.target, self.layer_ids = target, layer_ids
+        self.cache = DynamicCache(config=target.model.config)
+
+    @torch.no_grad()
+    def read(self, tokens_S: Tensor) -> tuple[Tensor, Tensor]:
+        """Append tokens: logits of the token after each [S, V], and features [S, F]."""
+        output = self.target.model(
+            input_ids=tokens_S[None], past_key_values=self.cache, use_cache=True, output_hidden_states=True
+        )
+        return output.logits[0], features(output.hidden_states, self.layer_ids)[0]
+
+    def rewind(self, rows: int) -> None:
+        """Forget all but the first ``rows`` tokens."""
+        self.cache.crop(rows)
