@@ -5,7 +5,7 @@ how they were asked for. A law holds the prefixes that are likely enough to be s
 outside is lumped by the tests.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,14 +95,14 @@ def law(raw: Mapping[Prefix, Raw], sampling: Sampling) -> Law:
     )
 
 
-def grow(
-    ask: Callable[[Sequence[Prefix]], Iterable[Raw]], settings: Sequence[Sampling], depth: int, floor: float
+async def grow(
+    ask: Callable[[Sequence[Prefix]], Awaitable[Sequence[Raw]]], settings: Sequence[Sampling], depth: int, floor: float
 ) -> dict[Prefix, Raw]:
     """Conditionals of every prefix shorter than ``depth`` that is at least ``floor`` likely under some setting."""
     raw: dict[Prefix, Raw] = {}
     frontier: dict[Prefix, Floats] = {(): np.ones(len(settings))}
     for _ in range(depth):
-        raw |= zip(frontier, ask(list(frontier)), strict=True)
+        raw |= zip(frontier, await ask(list(frontier)), strict=True)
         frontier = {
             (*prefix, int(token)): mass
             for prefix, before in frontier.items()

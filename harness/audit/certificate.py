@@ -1,0 +1,161 @@
+"""A certificate: what was asked of one arm, what came out, and how far the answer can be trusted.
+
+Knows results, not servers. `verdict` is the one rule: *fail* on a difference that neither rounding nor chance explains,
+*inconclusive* when the audit could not have seen a bias worth seeing, else *pass*. A certificate holds for the weights,
+versions and proposal that it names and for nothing else; `unaudited` says which arms of a run have none.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.audit.chisquare import POWER, Test, holm
+from harness.audit.greedy import Greedy
+
+LARGEST_BIAS = 0.1  # total variation that an audit must be able to see, or it is inconclusive
+LEAST_EVENTS = 100  # accepted drafts, and rejections, that the samples must hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """The samples of one setting and concurrency, and their tests."""
+
+    setting: str
+    concurrency: int
+    samples: int
+    blocks: int
+    accepted: int
+    tests: tuple[Test, ...]
+
+    @property
+    def tau(self) -> float | None:
+        """1 + accepted drafts / blocks; None without blocks."""
+        return 1 + self.accepted / self.blocks if self.blocks else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """The same requests on fresh servers: two with one seed, one with another."""
+
+    repeats: bool
+    differs: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """Everything that stands in the file; plain JSON but for the nested results."""
+
+    target: str
+    arm: str
+    proposal: str
+    target_digest: str
+    draft_digest: str
+    weights_date: str  # newest modification of the weights, UTC
+    date: str  # of the audit, UTC
+    versions: Mapping[str, str]
+    attestation: Mapping[str, Any]
+    false_alarm: float  # odds that an exact arm fails
+    prompt: str  # id of the prompt whose first tokens were sampled
+    greedy: tuple[Greedy, ...]
+    sampled: tuple[Sampled, ...]
+    seeds: Seeds | None  # None: a server that cannot be restarted
+    reasons: tuple[str, ...] = field(init=False)
+    verdict: str = field(init=False)  # pass | fail | inconclusive
+    samples: int = field(init=False)
+    smallest_bias: float = field(init=False)  # total variation caught with probability POWER at every tested place
+
+    def __post_init__(self) -> None:
+        failures, doubts = self._failures(), self._doubts()
+        set_ = object.__setattr__  # frozen: these four follow from the rest
+        set_(self, "samples", sum(s.samples for s in self.sampled))
+        set_(self, "smallest_bias", self._smallest_bias())
+        set_(self, "reasons", tuple(failures + doubts))
+        set_(self, "verdict", "fail" if failures else "inconclusive" if doubts else "pass")
+
+    @property
+    def tests(self) -> list[Test]:
+        """All tests of all settings, in order."""
+        return [test for s in self.sampled for test in s.tests]
+
+    def _failures(self) -> list[str]:
+        found = [
+            f"T=0, concurrency {g.concurrency}: {d.prompt} differs from AR at token {d.position}, where AR's two best "
+            f"are {d.margin:.3g} nats apart"
+            for g in self.greedy
+            for d in g.bugs
+        ]
+        found += [
+            f"{test.name}: p = {p:.2g} after correction, total variation {test.tv:.3f}"
+            for test, p in zip(self.tests, holm(self.tests), strict=True)
+            if p <= self.false_alarm
+        ]
+        if self.seeds and not self.seeds.differs:
+            found.append("two seeds gave the same samples")
+        if self.seeds and not self.seeds.repeats:
+            found.append("one seed on two fresh servers gave different samples")
+        return found
+
+    def _doubts(self) -> list[str]:
+        found = []
+        bias = self._smallest_bias()
+        if bias > LARGEST_BIAS:
+            found.append(f"the smallest bias that would be seen is {bias:.3f}: more samples, or a less certain prompt")
+        accepted = sum(s.accepted for s in self.sampled)
+        rejected = sum(s.blocks for s in self.sampled)  # at most one a block
+        if self.proposal != "none" and min(accepted, rejected) < LEAST_EVENTS:
+            found.append(f"{accepted} accepted drafts in {rejected} blocks: one path of the rule was hardly walked")
+        return found
+
+    def _smallest_bias(self) -> float:
+        """Of the places that verify blocks fill, under the setting with most samples; the worst of them."""
+        best = max(self.sampled, key=lambda s: s.samples)
+        level = self.false_alarm / len(self.tests)
+        return max(test.smallest_bias(level) for test in best.tests)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self) | {"power": POWER}
+
+
+def path(folder: Path, target: str, arm: str, proposal: str) -> Path:
+    """Where the certificate of an arm lies."""
+    return folder / f"{target}-{arm}-{proposal}.json"
+
+
+def write(certificate: Certificate, folder: Path) -> Path:
+    """Write the JSON and, beside it, the Markdown page; returns the path of the JSON."""
+    from harness.audit.page import page
+
+    folder.mkdir(parents=True, exist_ok=True)
+    place = path(folder, certificate.target, certificate.arm, certificate.proposal)
+    place.write_text(json.dumps(certificate.to_json(), indent=1) + "\n", encoding="utf-8")
+    place.with_suffix(".md").write_text(page(certificate), encoding="utf-8")
+    return place
+
+
+def unaudited(folder: Path, cells: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Arms among ``cells`` (target_digest, arm, proposal, draft_digest, versions) without a passed certificate.
+
+    A certificate must name the same weights and proposal, and SGLang and specbench of the same version. Greedy cells
+    of a sampled arm are covered by the arm's own certificate, which holds both.
+    """
+    passed = {_key(found) for found in _read(folder) if found["verdict"] == "pass"}
+    return frozenset(str(c["arm"]) for c in cells if not _covered(c, passed))
+
+
+def _covered(cell: Mapping[str, Any], passed: set[tuple[Any, ...]]) -> bool:
+    proposals = ("sampled", "argmax") if cell["proposal"] == "argmax" else (cell["proposal"],)
+    names = ("target_digest", "arm", "draft_digest")
+    versions = tuple(sorted(cell["versions"]))
+    return any((*(cell[n] for n in names), proposal, versions) in passed for proposal in proposals)
+
+
+def _key(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    versions = tuple(sorted(f"{name} {found['versions'][name]}" for name in ("sglang", "specbench")))
+    return found["target_digest"], found["arm"], found["draft_digest"], found["proposal"], versions
+
+
+def _read(folder: Path) -> Sequence[dict[str, Any]]:
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]

@@ -1,0 +1,58 @@
+"""A certificate as a Markdown page for people."""
+
+from collections.abc import Iterator
+
+from harness.audit.certificate import Certificate
+from harness.audit.chisquare import POWER, holm
+
+
+def page(certificate: Certificate) -> str:
+    """The page; ends with a newline."""
+    return "\n".join([*_head(certificate), *_greedy(certificate), *_sampled(certificate), *_seeds(certificate)]) + "\n"
+
+
+def _head(c: Certificate) -> Iterator[str]:
+    yield f"# {c.target} / {c.arm} ({c.proposal}): {c.verdict}"
+    yield ""
+    yield from (f"- **{reason}**" for reason in c.reasons)
+    yield f"- audited {c.date} on weights of {c.weights_date}; " + ", ".join(f"{k} {v}" for k, v in c.versions.items())
+    yield f"- target `{c.target_digest[:16]}`, drafter `{c.draft_digest[:16] or 'none'}`"
+    yield f"- {c.samples} samples of prompt `{c.prompt}`; an exact arm fails with odds {c.false_alarm:g}"
+    yield (
+        f"- a bias of {c.smallest_bias:.3f} (total variation) at any tested place would be caught with probability "
+        f"{POWER:g}"
+    )
+
+
+def _greedy(c: Certificate) -> Iterator[str]:
+    yield "\n## Temperature 0, token for token against autoregressive decoding\n"
+    yield "| concurrency | prompts | tokens | differences | of these bugs | AR against itself |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for g in c.greedy:
+        cells = (g.concurrency, g.prompts, g.tokens, len(g.divergences), len(g.bugs), len(g.control))
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def _sampled(c: Certificate) -> Iterator[str]:
+    yield "\n## Sampled first tokens against the target's exact law\n"
+    yield "| test | samples | df | chi-square | p | p corrected | TV seen | smallest TV caught |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    level = c.false_alarm / len(c.tests)
+    for test, p in zip(c.tests, holm(c.tests), strict=True):
+        yield (
+            f"| {test.name} | {test.samples} | {test.df} | {test.statistic:.1f} | {test.p:.3g} | {p:.3g} "
+            f"| {test.tv:.4f} | {test.smallest_bias(level):.3f} |"
+        )
+    yield ""
+    for s in c.sampled:
+        tau = f"tau {s.tau:.2f}: {s.accepted} drafts accepted in {s.blocks} blocks" if s.tau else "no blocks"
+        yield f"- {s.setting}, concurrency {s.concurrency}: {tau}"
+
+
+def _seeds(c: Certificate) -> Iterator[str]:
+    yield "\n## Seeds\n"
+    if c.seeds is None:
+        yield "Not looked at: the server was not ours to restart."
+    else:
+        yield f"- one seed, two fresh servers: {'the same samples' if c.seeds.repeats else 'DIFFERENT samples'}"
+        yield f"- another seed: {'other samples' if c.seeds.differs else 'THE SAME samples'}"

@@ -1,0 +1,79 @@
+"""Questions that a measurement never asks of a server: whole distributions, top-2 margins, many short samples.
+
+Speaks ``/generate`` with log-probabilities (SGLang 0.5.23, ``output_top_logprobs``: [log p, token, text] a token,
+likeliest first, at temperature 1). Knows nothing of arms or verdicts.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from harness.audit.law import Prefix, Raw, Sampling
+from harness.client import Client
+from harness.client import Sampling as Request
+from harness.closed_loop import together
+from harness.failure import Failure
+from harness.wire import Answer
+
+BATCH = 16  # prefixes a request: a whole vocabulary each, so the answers are large
+
+
+class Probe(Client):
+    """A client of the target's server (for laws and margins) or of an arm's (for samples)."""
+
+    async def conditionals(self, prefixes: Sequence[Prefix], head: int) -> list[Raw]:
+        """P(next | prefix) for whole token sequences, the ``head`` likeliest tokens of each."""
+        found = list[Raw]()
+        for start in range(0, len(prefixes), BATCH):
+            chunk = [list(p) for p in prefixes[start : start + BATCH]]
+            request = Request(temperature=1, max_new_tokens=1, ignore_eos=True)
+            for answer in await self._logprobs(chunk, request, head):
+                found.append(_raw(answer["meta_info"]["output_top_logprobs"][0]))
+        return found
+
+    async def greedy(self, ids: Sequence[int], tokens: int, head: int = 2) -> tuple[Prefix, list[Raw]]:
+        """The argmax answer, and the ``head`` likeliest tokens at each of its places."""
+        request = Request(temperature=0, max_new_tokens=tokens, ignore_eos=False)
+        answer = (await self._logprobs([list(ids)], request, head))[0]
+        return tuple(answer["output_ids"]), [_raw(place) for place in answer["meta_info"]["output_top_logprobs"]]
+
+    async def answers(self, prompts: Sequence[Prefix], request: Request, concurrency: int) -> list[Answer]:
+        """One answer a prompt, ``concurrency`` in flight, in the order of ``prompts``."""
+        found: dict[int, Answer] = {}
+        shared = iter(enumerate(prompts))
+
+        async def work() -> None:
+            for index, ids in shared:
+                found[index] = await self.generate(ids, request, f"audit-{id(found)}-{index}")
+
+        await together([work() for _ in range(concurrency)])
+        return [found[index] for index in range(len(prompts))]
+
+    async def samples(self, ids: Prefix, sampling: Sampling, tokens: int, count: int, concurrency: int) -> list[Answer]:
+        """``count`` answers of exactly ``tokens`` tokens to one prompt."""
+        request = Request(**asdict(sampling), max_new_tokens=tokens, ignore_eos=True)
+        return await self.answers([ids] * count, request, concurrency)
+
+    async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[dict[str, Any]]:
+        body = {
+            "input_ids": prompts,
+            "sampling_params": asdict(request),
+            "return_logprob": True,
+            "top_logprobs_num": head,
+        }
+        async with asyncio.timeout(self.timeout_s):
+            status, text = await self._call("POST", "/generate", body)
+        if status != 200:
+            raise Failure("invalid", f"/generate with log-probabilities: HTTP {status}: {text[:200]}")
+        return list(json.loads(text))
+
+
+def _raw(place: Sequence[Sequence[Any]]) -> Raw:
+    """Sorted by probability; ties in the server's order."""
+    logprobs = np.array([item[0] for item in place], dtype=np.float64)
+    order = np.argsort(-logprobs, kind="stable")
+    return Raw(np.array([item[1] for item in place], dtype=np.int64)[order], logprobs[order])

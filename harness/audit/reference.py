@@ -1,0 +1,80 @@
+"""What the target itself does: its greedy answers with margins, and the exact law of sampled first tokens.
+
+Asked once of the autoregressive server and then compared with every arm. The prompt that is sampled is the one where
+the target is least certain: on a prompt with one likely answer every rule, right or wrong, gives that answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from harness.audit.law import Law, Prefix, Raw, Sampling, grow, law
+from harness.audit.probe import Probe
+from harness.client import Sampling as Request
+
+HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
+LEAST = 20.0  # samples that a prefix must expect for its conditional to be worth asking
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """How much is asked of each arm."""
+
+    samples: int = 2000  # at temperature 1 and the highest concurrency; a quarter of it elsewhere
+    depth: int = 4  # first tokens tested: one of the prefill, the others of verify blocks
+    greedy_tokens: int = 64
+    concurrency: tuple[int, int] = (1, 4)
+    level: float = 1e-3  # odds of a false alarm, all tests of a certificate together
+    untruncated: Sampling = field(default_factory=Sampling)
+    truncated: Sampling = field(default_factory=lambda: Sampling(temperature=0.8, top_k=12, top_p=0.95))
+
+    @property
+    def settings(self) -> tuple[Sampling, Sampling]:
+        """Both sampling settings."""
+        return (self.untruncated, self.truncated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The target's own behaviour."""
+
+    prompts: Mapping[str, Prefix]  # id -> rendered token ids
+    greedy: Mapping[str, tuple[Prefix, list[float]]]  # id -> answer and margins (nats), one at a time
+    control: Mapping[str, Prefix]  # the same answers at the higher concurrency
+    sampled: str  # id of the prompt whose first tokens are sampled
+    raw: Mapping[Prefix, Raw]  # conditionals after that prompt
+
+    def law(self, sampling: Sampling) -> Law:
+        """The exact law under ``sampling``."""
+        return law(self.raw, sampling)
+
+
+async def ask(probe: Probe, prompts: Mapping[str, Prefix], vocabulary: int, design: Design) -> Reference:
+    """Everything above, from the target's autoregressive server. Raises `Failure`."""
+    head = min(vocabulary, HEAD)
+    greedy, doubt = {}, {}
+    for name, ids in prompts.items():
+        answer, places = await probe.greedy(ids, design.greedy_tokens)
+        greedy[name] = (answer, [float(p.logprobs[0] - p.logprobs[1]) for p in places])
+        _, first = await probe.greedy(ids, design.depth, head)
+        doubt[name] = float(np.mean([_entropy(p) for p in first]))
+    request = Request(temperature=0, max_new_tokens=design.greedy_tokens, ignore_eos=False)
+    together = await probe.answers(list(prompts.values()), request, design.concurrency[1])
+    sampled = max(doubt, key=doubt.__getitem__)
+
+    async def after(prefixes: Sequence[Prefix]) -> list[Raw]:
+        return await probe.conditionals([prompts[sampled] + p for p in prefixes], head)
+
+    return Reference(
+        prompts=prompts,
+        greedy=greedy,
+        control=dict(zip(prompts, (a.output_ids for a in together), strict=True)),
+        sampled=sampled,
+        raw=await grow(after, design.settings, design.depth, LEAST / design.samples),
+    )
+
+
+def _entropy(raw: Raw) -> float:
+    p = np.exp(raw.logprobs)
+    return float(-(p * raw.logprobs).sum())

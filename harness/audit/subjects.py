@@ -1,0 +1,98 @@
+"""From a sweep to what is audited: its targets and arms, the prompts, and the servers.
+
+Knows sweeps, checkpoints and prompt sets; asks no server.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness import models, prompts
+from harness.audit.law import Prefix
+from harness.audit.session import SEEDS, Serve, Subject
+from harness.inputs import detect_device
+from harness.models import Model
+from harness.render import Renderer, messages
+from harness.server import Elsewhere, Server, free_port
+from harness.sweep import AR, Sweep
+from sglang_specbench.arms import ARMS, get_arm
+from sglang_specbench.errors import UserError
+from sglang_specbench.launch import Launch
+
+PROMPTS = 12  # compared at temperature 0; the one whose answer is least certain is sampled
+CONTEXT = 1024  # tokens: short prompts, short answers
+IN_FLIGHT = 4
+
+
+def subject(sweep: Sweep, name: str, serve: Serve, remote: bool) -> Subject:
+    """Target ``name`` of ``sweep``; `UserError` if its weights are not here."""
+    target = _present(models.resolve(sweep.target[name].path, f"{sweep.where}: target.{name}.path"))
+    device = sweep.server.device if sweep.server.device != "auto" else detect_device()
+    dtype = sweep.server.dtype if sweep.server.dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device]
+    launch = Launch(
+        arm=AR,
+        proposal="none",
+        target=target.path,
+        device=device,
+        dtype=dtype,
+        port=0,  # `here` takes a free one at each start
+        seed=SEEDS[0],
+        concurrency=IN_FLIGHT,
+        context_length=min(CONTEXT, sweep.server.context_length),
+        extra=sweep.server.args,
+    )
+    return Subject(
+        name=name,
+        target=target,
+        vocabulary=json.loads((Path(target.path) / "config.json").read_text())["vocab_size"],
+        launch=launch,
+        serve=serve,
+        remote=remote,
+        start_timeout_s=sweep.server.start_timeout_s,
+        request_timeout_s=sweep.server.request_timeout_s,
+    )
+
+
+def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[str, Model | None]:
+    """Arm -> its drafter: those ``wanted``, or every one that has a checkpoint in the sweep and runs on ``device``."""
+    drafters = sweep.target[name].drafters
+    able = [a for a in ARMS.values() if a.checkpoint in drafters and not (device == "cpu" and "cuda" in a.needs)]
+    found: dict[str, Model | None] = {}
+    for arm in [get_arm(w, "audit: --arm") for w in wanted] or [ARMS[AR], *able]:
+        if arm.checkpoint and arm.checkpoint not in drafters:
+            raise UserError(f"{sweep.where}: target.{name}.drafters: no {arm.checkpoint!r}, which {arm.name} needs")
+        where = f"{sweep.where}: target.{name}.drafters.{arm.checkpoint}"
+        found[arm.name] = _present(models.resolve(drafters[arm.checkpoint], where)) if arm.checkpoint else None
+    return found
+
+
+def prompt_ids(folder: Path, prompt_set: str) -> dict[str, Prefix]:
+    """First turns of `PROMPTS` prompts, spread over the set, rendered; `UserError` if the set is not here."""
+    try:
+        found = prompts.load(prompt_set).prompts
+    except prompts.MissingSet as missing:
+        raise UserError(str(missing), "or name another with --set") from None
+    renderer = Renderer(folder)
+    taken = found[:: max(1, len(found) // PROMPTS)][:PROMPTS]
+    return {p.id: tuple(renderer.render(messages(p.turns))) for p in taken}
+
+
+def here(folder: Path) -> Serve:
+    """Servers of our own, with their logs in ``folder``."""
+
+    def serve(launch: Launch) -> Server:
+        return Server(replace(launch, port=free_port()), folder / f"{launch.arm}-{launch.seed}.log", folder)
+
+    return serve
+
+
+def elsewhere(arm_url: str, target_url: str) -> Serve:
+    """Two servers that somebody else started."""
+    return lambda launch: Elsewhere(target_url if launch.arm == AR else arm_url)
+
+
+def _present(model: Model) -> Model:
+    if model.folder is None:
+        raise UserError(f"{model.source!r} is not on this machine", model.fetch)
+    return model
