@@ -35,10 +35,12 @@ class Server:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.launch.port}{path}", timeout=60) as answer:
             return json.load(answer)
 
-    def generate(self, prompts: list[list[int]], temperature: float, tokens: int = 24) -> list[dict[str, Any]]:
+    def generate(
+        self, prompts: list[list[int]], temperature: float, tokens: int = 24, **sampling: float
+    ) -> list[dict[str, Any]]:
         """Answers to all ``prompts``, sent as one batch (all in flight together)."""
-        sampling = {"temperature": temperature, "max_new_tokens": tokens, "ignore_eos": True, "top_p": 1.0, "top_k": -1}
-        body = json.dumps({"input_ids": prompts, "sampling_params": sampling}).encode()
+        params = {"temperature": temperature, "max_new_tokens": tokens, "ignore_eos": True, **sampling}
+        body = json.dumps({"input_ids": prompts, "sampling_params": params}).encode()
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.launch.port}/generate", body, {"Content-Type": "application/json"}
         )

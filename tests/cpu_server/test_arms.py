@@ -96,6 +96,11 @@ def test_sampling_runs_and_is_no_greedy_in_disguise(arm_server: Server, greedy: 
     assert ids(sampled) != ids(arm_server.generate(PROMPTS, 1))  # the generator moves on
 
 
+def test_a_nucleus_of_one_token_is_greedy_decoding(arm_server: Server, greedy: Answers) -> None:
+    """Sampling verification with a known answer: top_p near 0 leaves one token, whatever the coins and the drafts."""
+    assert ids(arm_server.generate(PROMPTS, 1, top_p=1e-6)) == greedy
+
+
 def test_server_is_attested_and_kept_its_word(arm_server: Server) -> None:
     """After both temperatures, so that a downgrade on the way shows."""
     launch = arm_server.launch
