@@ -1,0 +1,196 @@
+"""Joint training: resumes bit for bit after a SIGKILL, arms do not disturb each other, ranks add up, exports are exact."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+from safetensors.torch import load_file  # noqa: E402
+
+from drafters import training_state  # noqa: E402
+from drafters.contract import Contract  # noqa: E402
+from drafters.data import read_samples  # noqa: E402
+from drafters.export import export_run  # noqa: E402
+from drafters.registry import DRAFTERS  # noqa: E402
+from drafters.target import Target  # noqa: E402
+from drafters.train import Run, Training  # noqa: E402
+from sglang_specbench.errors import UserError  # noqa: E402
+from tests.drafters import tiny  # noqa: E402
+
+MAIN = "from sglang_specbench.cli import main; main()"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Folder with target, corpus, recipes and contract."""
+    folder = tmp_path_factory.mktemp("world")
+    tiny.write_target(folder / "target")
+    tiny.write_corpus(folder / "corpus.jsonl")
+    tiny.write_recipes(folder / "recipes")
+    tiny.write_contract(folder / "contract.toml")
+    return folder
+
+
+def job(world, folder, **changes):
+    contract = tiny.write_contract(folder.with_suffix(".toml"), **changes)
+    samples = read_samples(world / "corpus.jsonl", None, 64)
+    return Run(
+        folder=folder,
+        contract=Contract.load(contract),
+        target=Target.load(world / "target"),
+        samples=samples,
+        held_out=samples[:5],
+        mask_token_id=tiny.MASK,
+        recipes=world / "recipes",
+    )
+
+
+def weights(folder, arm):
+    return training_state.load_arm(training_state.latest(folder), arm)["drafter"]
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture(scope="module")
+def straight(world):
+    """A run without interruption, all arms."""
+    folder = world / "straight"
+    Training(job(world, folder)).run()
+    return folder
+
+
+def command(world, folder):
+    options = ("target", "corpus.jsonl", "contract.toml", "recipes")
+    named = [f"--{name.split('.')[0]}={world / name}" for name in options]
+    held_out = f"--held-out={world / 'corpus.jsonl'}"
+    return [sys.executable, "-c", MAIN, "train", str(folder), *named, held_out, f"--mask-token-id={tiny.MASK}"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(world, straight):
+    folder = world / "killed"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command(world, folder), env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not training_state.states(folder) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    killed_at = int(training_state.latest(folder).name.removeprefix("step-"))
+    assert killed_at < 6, "it was killed too late to show anything"
+    subprocess.run(command(world, folder), env=environment, check=True, stdout=subprocess.DEVNULL)
+    for arm in DRAFTERS:
+        assert same(weights(folder, arm), weights(straight, arm)), arm
+    steps = [row["step"] for row in rows(folder) if row["kind"] == "held_out" and row["arm"] == "dflash"]
+    assert steps == sorted(set(steps))
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_an_arm_trains_the_same_alone_as_beside_the_others(world, straight):
+    folder = world / "alone"
+    Training(job(world, folder, arms=["domino"])).run()
+    assert same(weights(folder, "domino"), weights(straight, "domino"))
+
+
+def test_training_moves_every_parameter_and_reports_every_arm(world, straight):
+    fresh = {t.arm: t.drafter.state_dict() for t in Training(job(world, world / "fresh")).trainees}
+    for arm in DRAFTERS:
+        trained = weights(straight, arm)
+        still = [name for name, value in trained.items() if torch.equal(value, fresh[arm][name])]
+        assert not still, (arm, still)
+    last = [row for row in rows(straight) if row["kind"] == "held_out"][-len(DRAFTERS) :]
+    assert {row["arm"] for row in last} == set(DRAFTERS)
+    assert all(row["tau"] >= 1 and row["loss"] > 0 and row["blocks"] > 0 for row in last)
+
+
+def test_micro_batches_of_a_step_and_its_ranks_see_all_of_its_samples(world):
+    whole = Training(job(world, world / "whole", arms=["dflash"]))
+    split = Training(job(world, world / "split", arms=["dflash"], micro_batch=2))
+    for training in (whole, split):
+        training.update()
+    changes = [t.trainees[0].drafter.state_dict()["fc.weight"] for t in (whole, split)]
+    # rounds are averaged, so the two differ by the unequal norms of the halves only
+    assert torch.nn.functional.cosine_similarity(*(c.flatten() for c in changes), dim=0) > 0.99
+
+
+def test_another_contract_or_corpus_is_refused(world, straight):
+    with pytest.raises(UserError, match="another contract"):
+        Training(job(world, straight, seed=8))
+
+
+def test_a_corpus_smaller_than_a_batch_is_refused(world):
+    with pytest.raises(UserError, match="13 samples, a batch 64"):
+        Training(job(world, world / "small", batch=64))
+
+
+EXPECTED = {
+    "dflash": set(),
+    "dflash2": {
+        "candidate_selector.hidden_projection.weight",
+        "candidate_selector.predecessor_codebook",
+        "candidate_selector.successor_codebook",
+    },
+    "domino": {"prefix_gru.weight_ih_l0", "prefix_gru.weight_hh_l0", "embed_proj.0.weight", "embed_proj.2.weight"},
+    "dspark": {
+        "markov_head.markov_w1.weight",
+        "markov_head.markov_w2.weight",
+        "confidence_head.proj.weight",
+        "confidence_head.proj.bias",
+    },
+}
+LILICORR = """
+    token_proj.weight token_proj.bias pass_hidden_proj.weight pass_hidden_proj.bias context_proj.weight context_proj.bias
+    feature_norm.weight feature_norm.bias feature_mlp.up_proj.weight feature_mlp.up_proj.bias feature_mlp.down_proj.weight
+    feature_mlp.down_proj.bias slot_embedding rank_embedding relative_slot_bias same_slot_bias layers.0.attn_norm.weight
+    layers.0.attn.in_proj_weight layers.0.attn.in_proj_bias layers.0.attn.out_proj.weight layers.0.attn.out_proj.bias
+    layers.0.mlp_norm.weight layers.0.mlp.up_proj.weight layers.0.mlp.up_proj.bias layers.0.mlp.down_proj.weight
+    layers.0.mlp.down_proj.bias output_norm.weight anchor_norm.weight factor_input_proj.weight factor_input_proj.bias
+    out_head.weight out_head.bias in_head.weight in_head.bias anchor_out_head.weight anchor_out_head.bias
+""".split()
+EXPECTED["lilicorr"] = EXPECTED["lilicorr-conv"] = {f"lilicorr.{name}" for name in LILICORR}
+BACKBONE = """
+    input_layernorm post_attention_layernorm self_attn.q_proj self_attn.k_proj self_attn.v_proj self_attn.o_proj
+    self_attn.q_norm self_attn.k_norm mlp.gate_proj mlp.up_proj mlp.down_proj
+""".split()
+CONV = [f"{side}_conv.{name}" for side in ("attention", "mlp") for name in ("base_kernel", "kernel_projection.weight")]
+
+
+@pytest.mark.parametrize("arm", DRAFTERS)
+def test_an_export_holds_exactly_the_tensors_that_sglang_loads_in_bf16(arm, straight, tmp_path):
+    """The list is written out here, from SGLang 0.5.23's loaders, and shares no code with the export."""
+    export_run(straight, arm, tmp_path / arm)
+    tensors = load_file(tmp_path / arm / "model.safetensors")
+    layer = [f"{name}.weight" for name in BACKBONE] + (CONV if arm in ("dflash2", "lilicorr-conv") else [])
+    shared = {f"layers.{i}.{name}" for i in (0, 1) for name in layer} | {"fc.weight", "hidden_norm.weight", "norm.weight"}
+    assert tensors.keys() == shared | EXPECTED[arm]
+    assert {value.dtype for value in tensors.values()} == {torch.bfloat16}
+    trained = weights(straight, arm)
+    assert all(torch.equal(value, trained[name].to(torch.bfloat16)) for name, value in tensors.items())
+
+
+def test_an_unknown_arm_is_named_with_those_there_are(straight, tmp_path):
+    with pytest.raises(UserError, match="it holds dflash, dflash2, domino"):
+        export_run(straight, "eagle", tmp_path)
+
+
+def test_every_arm_starts_from_a_given_backbone(world, straight, tmp_path):
+    export_run(straight, "dflash", tmp_path / "start")
+    import dataclasses
+
+    training = Training(dataclasses.replace(job(world, tmp_path / "run"), backbone=tmp_path / "start"))
+    start = load_file(tmp_path / "start" / "model.safetensors")
+    for trainee in training.trainees:
+        own = trainee.drafter.state_dict()
+        assert all(torch.equal(own[name], value.float()) for name, value in start.items())
