@@ -2,11 +2,11 @@
 
 Knows results, not servers. `verdict` is the one rule: *fail* on a difference that neither rounding nor chance explains,
 *inconclusive* when the audit could not have seen a bias worth seeing, else *pass*. A certificate holds for the weights,
-versions and proposal that it names and for nothing else; `unaudited` says which arms of a run have none.
+versions and proposal that it names and for nothing else (`harness.tables.certificates` reads them for the tables).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,29 +133,3 @@ def write(certificate: Certificate, folder: Path) -> Path:
     place.write_text(json.dumps(certificate.to_json(), indent=1) + "\n", encoding="utf-8")
     place.with_suffix(".md").write_text(page(certificate), encoding="utf-8")
     return place
-
-
-def unaudited(folder: Path, cells: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Arms among ``cells`` (target_digest, arm, proposal, draft_digest, versions) without a passed certificate.
-
-    A certificate must name the same weights and proposal, and SGLang and specbench of the same version. Greedy cells
-    of a sampled arm are covered by the arm's own certificate, which holds both.
-    """
-    passed = {_key(found) for found in _read(folder) if found["verdict"] == "pass"}
-    return frozenset(str(c["arm"]) for c in cells if not _covered(c, passed))
-
-
-def _covered(cell: Mapping[str, Any], passed: set[tuple[Any, ...]]) -> bool:
-    proposals = ("sampled", "argmax") if cell["proposal"] == "argmax" else (cell["proposal"],)
-    names = ("target_digest", "arm", "draft_digest")
-    versions = tuple(sorted(cell["versions"]))
-    return any((*(cell[n] for n in names), proposal, versions) in passed for proposal in proposals)
-
-
-def _key(found: Mapping[str, Any]) -> tuple[Any, ...]:
-    versions = tuple(sorted(f"{name} {found['versions'][name]}" for name in ("sglang", "specbench")))
-    return found["target_digest"], found["arm"], found["draft_digest"], found["proposal"], versions
-
-
-def _read(folder: Path) -> Sequence[dict[str, Any]]:
-    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]

@@ -33,6 +33,7 @@ class Shape:
     nope_dim: int = 0  # head width without rotary position
     rope_dim: int = 0
     value_dim: int = 0
+    projection: int = 0  # other parameters that every pass reads: a drafter's projection of the target's states
     weight_bytes: float = 2.0  # a parameter; bf16
     kv_bytes_each: float = 2.0  # a cached number
 
@@ -68,7 +69,7 @@ class Shape:
         embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
         dense = (self.layers - self.expert_layers) * 3 * self.hidden * self.intermediate
         mixture = self.expert_layers * (self.shared * self.expert + self.hidden * self.experts)
-        return embeddings + self.layers * self.attention + dense + mixture
+        return embeddings + self.layers * self.attention + dense + mixture + self.projection
 
     @property
     def parameters(self) -> int:
