@@ -64,4 +64,5 @@ class Cursor:
 
     def rewind(self, rows: int) -> None:
         """Forget all but the first ``rows`` tokens."""
-        self.cache.crop(rows)
+        if surplus := self.cache.get_seq_length() - rows:
+            self.cache.crop(-surplus)

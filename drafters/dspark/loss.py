@@ -36,7 +36,7 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
     def rows(h_RH: Tensor, code_Rr: Tensor, teacher_RH: Tensor, gold_R: Tensor) -> tuple[Tensor, ...]:
         base_RV = h_RH @ batch.head_VH.T
         final_RV = base_RV + head.markov_head.markov_w2(code_Rr)
-        p_target_RV = (teacher_RH @ batch.head_VH.T).float().softmax(-1)
+        p_target_RV = (teacher_RH @ batch.head_VH.T).detach().float().softmax(-1)
         distance_R = (final_RV.float().softmax(-1) - p_target_RV).abs().sum(-1)
         right = base_RV.argmax(-1) == gold_R, final_RV.argmax(-1) == gold_R
         return negative_log_likelihood(final_RV, gold_R), distance_R, *right

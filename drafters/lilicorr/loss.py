@@ -35,7 +35,7 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
         logits_RV = h_RH @ batch.head_VH.T
         ids_RK = logits_RV.detach().topk(drafter.head.candidates, -1).indices
         logp_RK = logits_RV.gather(-1, ids_RK).float() - logits_RV.float().logsumexp(-1, keepdim=True)
-        target_RK = (batch.head_VH[ids_RK] @ teacher_RH[..., None])[..., 0].float()
+        target_RK = (batch.head_VH[ids_RK] @ teacher_RH[..., None])[..., 0].float().detach()
         return negative_log_likelihood(logits_RV, gold_R), ids_RK, logp_RK, target_RK
 
     nll_MD, ids_MDK, logp_MDK, target_MDK = over_rows(
@@ -44,7 +44,8 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
     among_MDK = ids_MDK == labels.gold_MD[..., None]
     found_MD, rank_MD = among_MDK.any(-1), among_MDK.long().argmax(-1)
     before_MH = context_BSH[labels.sequence_M, (labels.anchor_M - 1).clamp_min(0)]
-    lattice = drafter.head.lilicorr(batch.embedding_VH[ids_MDK], logp_MDK, h_MDH, before_MH, labels.anchor_M > 0)
+    embedded_MDKH = batch.embedding_VH[ids_MDK].detach()
+    lattice = drafter.head.lilicorr(embedded_MDKH, logp_MDK, h_MDH, before_MH, labels.anchor_M > 0)
     scores_MDK = behind_gold(*lattice, rank_MD)
 
     w_MD = labels.supervised_MD * decay(h_MDH.shape[1], weights.beta, h_MDH.device)
