@@ -49,7 +49,7 @@ def equalities(cells: "pd.DataFrame", rows: "pd.DataFrame") -> Iterator[Equality
             same = outputs[cell.cell].eq(expected.reindex(outputs[cell.cell].index))
             yield Equality(
                 cell=cell.cell,
-                label=f"{cell.target}/{cell.arm} {cell.prompt_set} c={cell.concurrency} r{cell.repeat}",
+                label=f"{cell.target}/{cell.arm} {cell.prompt_set} c={cell.concurrency} r{cell['repeat']}",
                 arm=cell.arm,
                 equal=int(same.sum()),
                 compared=len(same),

@@ -35,6 +35,7 @@ HASTE_S = 5.0  # after Ctrl-C, or when the server was not well anyway
 TAIL_LINES, TAIL_CHARS = 30, 6000
 CRASH = re.compile(r"Scheduler hit an exception|Fatal Python error|SIGQUIT received")
 TRACEBACK = re.compile(r"Traceback \(most recent call last\)")
+EXCEPTION = re.compile(r"^(?:.*hit an exception: )?([\w.]*(?:Error|Exception)\b.*)$", re.MULTILINE)
 OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError|Not enough memory|MemoryError", re.IGNORECASE)
 PR_SET_PDEATHSIG = 1  # prctl(2)
 _libc = ctypes.CDLL(None)
@@ -167,10 +168,12 @@ class Server:
         if code is not None:
             reason = f"the server {_exit_text(code)}"
         elif CRASH.search(text) or (self._ready and TRACEBACK.search(text)):
-            reason = f"the server printed an exception: {_last_line(text)}"
+            reason = "the server printed an exception"
         else:
             return None
-        return Failure("oom" if OUT_OF_MEMORY.search(self.tail()) else "server_died", reason)
+        cause = EXCEPTION.findall(self.text())
+        outcome = "oom" if OUT_OF_MEMORY.search(self.tail()) else "server_died"
+        return Failure(outcome, f"{reason}: {cause[-1][:300]}" if cause else reason)
 
     def text(self) -> str:
         """All that this process has printed."""
@@ -216,8 +219,3 @@ def _require_free(port: int) -> None:
 
 def _exit_text(code: int) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip()[:200] if lines else ""

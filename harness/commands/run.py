@@ -92,7 +92,7 @@ def _require(plan: Plan, server: str) -> None:
     plan.require_models()
     if not server and importlib.util.find_spec("sglang") is None:
         raise UserError(
-            "specbench run needs SGLang", 'pip install "sglang-specbench[serve]", or measure a --server URL'
+            "specbench run needs SGLang", 'pip install "sglang-specbench[serve]"'
         )
 
 

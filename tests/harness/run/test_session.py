@@ -51,7 +51,11 @@ def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
         ({"downgrades": ["a kernel fell back"]}, "invalid", "the server left a path: a kernel fell back"),
         ({"prints_at": 2, "line": "KV cache pool is full"}, "invalid", "the KV pool is too small"),
         ({"dies_at": 3}, "server_died", "the server was ended by SIGKILL"),
-        ({"prints_at": 2, "line": "Scheduler hit an exception: boom", "hangs_at": 2}, "server_died", "boom"),
+        (
+            {"prints_at": 2, "line": "Scheduler hit an exception: Traceback\nValueError: boom", "hangs_at": 2},
+            "server_died",
+            "the server printed an exception: ValueError: boom",
+        ),
         ({"prints_at": 2, "line": "torch.OutOfMemoryError", "dies_at": 2}, "oom", "SIGKILL"),
         ({"dies_at_start": "bad flag"}, "server_died", "exited with code 1"),
         ({"no_attestation": True}, "not_attested", "no attestation"),
