@@ -141,6 +141,7 @@ def _cpu_flags(launch: Launch) -> tuple[str, ...]:
         "--attention-backend", "torch_native",
         "--sampling-backend", "pytorch",
         "--disable-cuda-graph",
+        "--sleep-on-idle",  # else the scheduler spins, on the cores that the client and the tokenizer need
         "--disable-overlap-schedule",  # one thread: overlap only adds a step in flight after EOS
         "--max-total-tokens", str((launch.concurrency + 1) * launch.context_length),
     )  # fmt: skip
