@@ -3,7 +3,7 @@
 Knows: how prompts of similar length share a left-padded batch, where an answer ends, and the conversation rows
 that drafter training reads. Serving, and anything timed, is SGLang's: this is a data tool.
 
-Shapes: B prompts of a batch, N generated tokens, V vocabulary.
+Shapes: B prompts of a batch, N generated tokens.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,8 @@ from drafters.mini.tokenizer import END_ID, prompt
 
 LIMIT = 256
 BATCH = 64
-
-
-@dataclass(frozen=True)
-class Completion:
-    """Generated ids up to and with the end marker (absent at the limit) and the mean entropy, nats a token."""
-
-    ids: list[int]
-    entropy: float
-
-    @property
-    def ended(self) -> bool:
-        """Whether the answer closed itself before the limit."""
-        return self.ids[-1] == END_ID
+GREEDY: dict[str, Any] = {"do_sample": False}
+SAMPLED: dict[str, Any] = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
 
 
 def load_target(folder: Path) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast]:
@@ -45,25 +33,12 @@ def load_target(folder: Path) -> tuple[Qwen3ForCausalLM, PreTrainedTokenizerFast
 
 
 def generate(
-    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, texts: list[str], *, sample: bool
-) -> list[Completion]:
-    """Complete one batch of rendered prompts, greedily or sampled at temperature 1, up to LIMIT tokens."""
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, texts: list[str], sampling: dict[str, Any]
+) -> list[list[int]]:
+    """Answer ids of one batch of rendered prompts, up to LIMIT, the end marker included where it came."""
     inputs = tokenizer(texts, return_tensors="pt", padding=True)
-    output = model.generate(
-        **inputs,
-        max_new_tokens=LIMIT,
-        do_sample=sample,
-        top_k=0,
-        output_logits=True,
-        return_dict_in_generate=True,
-    )
-    ids_BN = output.sequences[:, inputs.input_ids.shape[1] :]
-    entropies_BN = torch.stack([torch.distributions.Categorical(logits=x_BV).entropy() for x_BV in output.logits], 1)
-    completions = []
-    for ids, entropies in zip(ids_BN.tolist(), entropies_BN, strict=True):
-        length = ids.index(END_ID) + 1 if END_ID in ids else len(ids)
-        completions.append(Completion(ids[:length], entropies[:length].mean().item()))
-    return completions
+    ids_BN = model.generate(**inputs, max_new_tokens=LIMIT, **sampling)[:, inputs.input_ids.shape[1] :]
+    return [ids[: ids.index(END_ID) + 1] if END_ID in ids else ids for ids in ids_BN.tolist()]
 
 
 def conversations(job: tuple[Path, list[Example]]) -> list[dict[str, Any]]:
@@ -71,19 +46,19 @@ def conversations(job: tuple[Path, list[Example]]) -> list[dict[str, Any]]:
     folder, examples = job
     torch.set_num_threads(1)
     model, tokenizer = load_target(folder)
-    completions = generate(model, tokenizer, [prompt(example) for example in examples], sample=False)
+    answers = generate(model, tokenizer, [prompt(example) for example in examples], GREEDY)
     return [
         {
             "id": example.id,
             "category": example.category,
             "messages": [
                 {"role": "user", "content": example.user},
-                {"role": "assistant", "content": tokenizer.decode(completion.ids, skip_special_tokens=True)},
+                {"role": "assistant", "content": tokenizer.decode(ids, skip_special_tokens=True)},
             ],
             "prompt_ids": tokenizer(prompt(example))["input_ids"],
-            "output_ids": completion.ids,
+            "output_ids": ids,
         }
-        for example, completion in zip(examples, completions, strict=True)
+        for example, ids in zip(examples, answers, strict=True)
     ]
 
 

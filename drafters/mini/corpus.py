@@ -43,7 +43,7 @@ class Corpus:
 
     def completion_prompts(self) -> list[Example]:
         """Training examples whose answers the target writes anew; distinct requests only."""
-        chosen = []
+        chosen: list[Example] = []
         for domain, count in TRAINING_PROMPTS.items():
             distinct = {example.user: example for example in self.train[domain]}
             chosen += itertools.islice(distinct.values(), count)

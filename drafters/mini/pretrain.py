@@ -61,7 +61,8 @@ def batches(sequences: list[list[int]], tokens: int, seed: str) -> Iterator[Tens
     for epoch in itertools.count():
         rng = Random(f"{seed}/{epoch}")
         ordered = sorted(sequences, key=lambda ids: (len(ids), rng.random()))
-        groups, group = [], []
+        groups: list[list[Tensor]] = []
+        group: list[Tensor] = []
         for ids in ordered:
             if (len(group) + 1) * len(ids) > tokens and group:
                 groups.append(group)
