@@ -1,6 +1,7 @@
 """`specbench plan`: what a sweep means on this machine, before anything is started."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
@@ -11,8 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.inputs import detect_device
 from harness.plan import Allocation, Plan, make
 from sglang_specbench.errors import UserError
+from sglang_specbench.launch import STAND_IN
 
 PREFLIGHT = "sglang_specbench.serving.preflight"
 
@@ -61,7 +64,8 @@ def _preflight(made: Plan) -> None:
     made.require_models()
     servers = {(s.arm, s.proposal, s.target): s for s in (launch.server(port=30000) for launch in made.launches)}
     asked = json.dumps([asdict(server) for server in servers.values()])
-    done = subprocess.run([sys.executable, "-m", PREFLIGHT], input=asked, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", PREFLIGHT]
+    done = subprocess.run(command, input=asked, env=_environment(), capture_output=True, text=True, check=False)
     if "No module named 'sglang'" in done.stderr + done.stdout:
         raise UserError("preflight needs SGLang", 'pip install "sglang-specbench[serve]"')
     if done.returncode:
@@ -70,7 +74,14 @@ def _preflight(made: Plan) -> None:
         )
     verdicts = [json.loads(line) for line in done.stdout.splitlines()]
     for verdict in verdicts:
-        state = "ok" if verdict["ok"] else "; ".join(verdict["reasons"])
+        state = "ok" if verdict["ok"] else " ".join("; ".join(verdict["reasons"]).split())
         typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")
     if not all(verdict["ok"] for verdict in verdicts):
         raise typer.Exit(2)
+
+
+def _environment() -> dict[str, str]:
+    """Where no GPU is, SGLang's imports need the stand-in for its CUDA wheel; the verdict needs no kernel."""
+    if detect_device() == "cuda":
+        return dict(os.environ)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_IN), os.environ.get("PYTHONPATH", "")])}
