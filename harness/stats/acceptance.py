@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.stats.estimate import divide
 from harness.stats.panel import PLACES
 
 # name -> formula, as printed beside the number
@@ -23,20 +24,15 @@ LEDGER = {
 }
 
 
-def _ratio(top: Any, bottom: Any) -> Any:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.divide(top, bottom, dtype=float)
-
-
 def ledger(totals: Mapping[str, Any]) -> dict[str, Any]:
     """Every estimator of `LEDGER`; NaN where there is no block."""
     blocks = totals["blocks"]
     emitted = totals["counted_completion"] - totals["counted"]
     return {
-        "tau": 1 + _ratio(totals["correct"], blocks),
-        "tau_emitted": _ratio(emitted, blocks),
-        "tau_sglang": _ratio(totals["counted_completion"], blocks),
-        "tau_request_mean": _ratio(totals["ratios"], totals["counted"]),
+        "tau": 1 + divide(totals["correct"], blocks),
+        "tau_emitted": divide(emitted, blocks),
+        "tau_sglang": divide(totals["counted_completion"], blocks),
+        "tau_request_mean": divide(totals["ratios"], totals["counted"]),
     }
 
 
@@ -44,10 +40,10 @@ def survival(totals: Mapping[str, Any]) -> NDArray[np.float64]:
     """a_i for i = 1..15: the share of blocks that accept slot i. Shape (15, ...); 1 + sum a_i is tau."""
     histogram = np.array([totals[p] for p in PLACES], dtype=float)
     reached = histogram[::-1].cumsum(axis=0)[::-1]
-    return np.asarray(_ratio(reached[1:], reached[0]))
+    return divide(reached[1:], reached[0])
 
 
 def conditional(survival: NDArray[np.float64]) -> NDArray[np.float64]:
     """P(slot i accepted | slot i-1 accepted) = a_i / a_(i-1), with a_0 = 1. NaN where slot i-1 never was."""
     before = np.concatenate([np.ones_like(survival[:1]), survival[:-1]])
-    return np.asarray(_ratio(survival, before))
+    return divide(survival, before)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.stats.estimate import Draws
+from harness.stats.estimate import Draws, divide
 
 FACTORS = ("truncation", "uncounted", "first_token", "prefill", "gap")
 METHODS = {
@@ -39,17 +39,16 @@ def factors(totals: Mapping[str, Any], time: Any, concurrency: int) -> dict[str,
     committed = totals["correct"] + totals["blocks"]
     flight = totals["decode"] + totals["prefill"]
     speculative = np.asarray(totals["blocks"]) > 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(speculative, committed / totals["counted_decode"], decoded / totals["decode"])
-        counted = (decoded / emitted) * (totals["counted_decode"] / totals["decode"])
-        return {
-            "rate": rate,
-            "factor_truncation": np.where(speculative, emitted / committed, 1.0),
-            "factor_uncounted": np.where(speculative, counted, 1.0),
-            "factor_first_token": totals["completion"] / decoded,
-            "factor_prefill": totals["decode"] / flight,
-            "factor_gap": flight / (concurrency * time),
-        }
+    rate = np.where(speculative, divide(committed, totals["counted_decode"]), divide(decoded, totals["decode"]))
+    counted = divide(decoded, emitted) * divide(totals["counted_decode"], totals["decode"])
+    return {
+        "rate": rate,
+        "factor_truncation": np.where(speculative, divide(emitted, committed), 1.0),
+        "factor_uncounted": np.where(speculative, counted, 1.0),
+        "factor_first_token": divide(totals["completion"], decoded),
+        "factor_prefill": divide(totals["decode"], flight),
+        "factor_gap": divide(flight, concurrency * time),
+    }
 
 
 def residuals(arm: Mapping[str, Draws], baselines: Sequence[Mapping[str, Draws]]) -> dict[str, Draws]:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Draws = NDArray[np.float64]  # shape (1 + replicates,)
 LEVEL = 95.0  # per cent, of every interval
@@ -30,6 +30,12 @@ class Missing:
     """No number, and why."""
 
     reason: str
+
+
+def divide(top: ArrayLike, bottom: ArrayLike) -> Draws:
+    """``top / bottom``; NaN where there is nothing to divide by."""
+    a, b = np.broadcast_arrays(np.asarray(top, float), np.asarray(bottom, float))
+    return np.asarray(np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0))
 
 
 def from_draws(draws: Draws, n: int, method: str) -> Estimate | Missing:

@@ -12,12 +12,12 @@ from dataclasses import asdict, replace
 import numpy as np
 import pandas as pd
 
-from harness.stats import headcost, speed
+from harness.stats import average, headcost, speed
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws
 from harness.stats.measured import METHODS, Measured, add_speedups, measured, setting_of
 from harness.stats.panel import Panel, panels
 from harness.stats.results import Results
-from harness.stats.setting import AVERAGE, Setting
+from harness.stats.setting import Setting
 from sglang_specbench.errors import UserError
 
 KEPT = ("tau", "tau_emitted", "throughput", "speedup", "block_ms")  # draws kept for averages and comparisons
@@ -30,7 +30,7 @@ ALIKE = {
         *("prompt_version", "prompts", "max_new_tokens", "ignore_eos", "top_p", "top_k"),
     ),
 }
-NO_AR = Missing("no ok AR cell in the same allocation")
+NO_AR = "no ok AR cell in the same allocation"
 
 
 def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
@@ -51,7 +51,7 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
             _settle(results, found)
     results.per_cell = pd.DataFrame([_line(m) for m in whole])
     headcost.add(results, _blocks(whole))
-    _averages(results)
+    average.add(results, KEPT)
     return results
 
 
@@ -114,7 +114,8 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
         if name in SEED_SPREAD and len(seeds) > 1 and not setting.category:
             _spread(results, setting, name, seeds, n)
     if setting.arm != "ar" and (setting, "speedup") not in results.values:
-        results.values[setting, "speedup"] = NO_AR
+        hole = results.holes.get(replace(setting.of("ar"), category=""))
+        results.values[setting, "speedup"] = Missing(f"{NO_AR}{f' ({hole})' if hole else ''}")
     results.sources[setting] = tuple(m.cell.cell for m in group)
     notes = (caution for m in group for caution in (*m.cell.cautions, m.note))
     results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
@@ -156,35 +157,3 @@ def _blocks(whole: Sequence[Measured]) -> dict[tuple[Setting, str], Draws]:
         if "block_ms" in m.draws:
             found[m.setting, m.cell.allocation].append(m.draws["block_ms"])
     return {key: np.mean(draws, axis=0) for key, draws in found.items()}
-
-
-def _averages(results: Results) -> None:
-    """Plain means over benchmarks, as the paper's Average rows; one missing benchmark makes a missing average."""
-    for target in results.targets():
-        sets = results.benchmarks(target)
-        places = {(s.arm, s.temperature, s.concurrency) for s in results.settings() if _averaged(s, target)}
-        for arm, temperature, concurrency in sorted(places):
-            place = Setting(target=target, arm=arm, benchmark=AVERAGE, temperature=temperature, concurrency=concurrency)
-            settings = [replace(place, benchmark=b) for b in sets]
-            for name in KEPT:
-                _average(results, place, settings, name)
-
-
-def _averaged(setting: Setting, target: str) -> bool:
-    return setting.target == target and not setting.tier and not setting.category
-
-
-def _average(results: Results, place: Setting, settings: Sequence[Setting], name: str) -> None:
-    lacking = [s for s in settings if (s, name) not in results.draws]
-    if len(lacking) == len(settings):
-        return
-    if lacking:
-        reason = results.get(lacking[0], name)
-        assert isinstance(reason, Missing)
-        results.values[place, name] = Missing(f"{lacking[0].benchmark}: {reason.reason}")
-        return
-    draws = np.mean([results.draws[s, name] for s in settings], axis=0)
-    n = sum(e.n for s in settings if isinstance(e := results.get(s, name), Estimate))
-    results.values[place, name] = from_draws(draws, n, f"mean over {len(settings)} benchmarks")
-    results.draws[place, name] = draws
-    results.sources[place] = tuple(c for s in settings for c in results.sources[s])

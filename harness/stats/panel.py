@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.stats import resample
+from harness.stats.estimate import divide
 from sglang_specbench.arms import WINDOW
 
 COLUMNS = (
@@ -95,22 +96,21 @@ def _columns(rows: pd.DataFrame, speculative: NDArray[np.bool_]) -> dict[str, ND
     counted = ok & (rows.retractions == 0).to_numpy() & (np.nan_to_num(blocks) > 0)
     sent, done = rows.sent_s.to_numpy(float), rows.done_s.to_numpy(float)
     first = rows.first_token_s.to_numpy(float, na_value=np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = {
-            "requests": (ok, 1.0),
-            "failed": (~ok, 1.0),
-            "uncounted": (ok & speculative & ~counted & (completion > 1), 1.0),
-            "completion": (ok, completion),
-            "latency": (ok, done - sent),
-            "prefill": (ok, first - sent),
-            "decode": (ok, done - first),
-            "counted": (counted, 1.0),
-            "counted_completion": (counted, completion),
-            "counted_decode": (counted, done - first),
-            "blocks": (counted, blocks),
-            "correct": (counted, rows.correct_drafts.to_numpy(float, na_value=np.nan)),
-            "ratios": (counted, completion / blocks),
-        }
+    values = {
+        "requests": (ok, 1.0),
+        "failed": (~ok, 1.0),
+        "uncounted": (ok & speculative & ~counted & (completion > 1), 1.0),
+        "completion": (ok, completion),
+        "latency": (ok, done - sent),
+        "prefill": (ok, first - sent),
+        "decode": (ok, done - first),
+        "counted": (counted, 1.0),
+        "counted_completion": (counted, completion),
+        "counted_decode": (counted, done - first),
+        "blocks": (counted, blocks),
+        "correct": (counted, rows.correct_drafts.to_numpy(float, na_value=np.nan)),
+        "ratios": (counted, divide(completion, blocks)),
+    }
     columns = {name: np.where(mask, value, 0.0) for name, (mask, value) in values.items()}
     histogram = np.where(counted[:, None], _histograms(rows.histogram), 0.0)
     return columns | dict(zip(PLACES, histogram.T, strict=True))

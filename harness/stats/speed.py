@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.stats.estimate import divide
+
 METHODS = {
     "throughput": "completion tokens / wall, prefill included",
     "block_ms": "wall / verify blocks",
@@ -24,13 +26,12 @@ def speeds(totals: Mapping[str, Any], time: Any, concurrency: int) -> dict[str, 
 
     NaN where there is nothing to divide by, or where a first token was not seen.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return {
-            "throughput": totals["completion"] / time,
-            "block_ms": 1000 * concurrency * time / totals["blocks"],
-            "decode_block_ms": 1000 * totals["counted_decode"] / totals["blocks"],
-            "decode_token_ms": 1000 * totals["decode"] / (totals["completion"] - totals["requests"]),
-        }
+    return {
+        "throughput": divide(totals["completion"], time),
+        "block_ms": divide(1000 * concurrency * time, totals["blocks"]),
+        "decode_block_ms": divide(1000 * totals["counted_decode"], totals["blocks"]),
+        "decode_token_ms": divide(1000 * totals["decode"], totals["completion"] - totals["requests"]),
+    }
 
 
 def steady_state(rows: pd.DataFrame, concurrency: Mapping[str, int]) -> dict[str, float]:
@@ -40,8 +41,8 @@ def steady_state(rows: pd.DataFrame, concurrency: Mapping[str, int]) -> dict[str
     out evenly over the time from its first token (its send, if that was not seen) to its last.
     """
     ok = rows[rows.outcome == "ok"]
-    first = ok.first_token_s.fillna(ok.sent_s).to_numpy(float)
-    done = np.maximum(ok.done_s.to_numpy(float), first + 1e-9)  # one token: all of it at its own instant
+    done = ok.done_s.to_numpy(float)
+    first = np.minimum(ok.first_token_s.fillna(ok.sent_s).to_numpy(float), done - 1e-9)  # one token: at its end
     windows = _windows(ok, concurrency)
     start, end = (ok.cell.map({c: w[i] for c, w in windows.items()}).to_numpy(float) for i in (0, 1))
     inside = np.clip(np.minimum(done, end) - np.maximum(first, start), 0, None) / (done - first)
