@@ -1,8 +1,8 @@
 """Tests of sampled tokens against an exact law, with their power.
 
-Knows counts and probabilities only. Pearson's chi-square on cells with enough expected counts, everything else lumped
-into one cell. `position_test` conditions on the tokens before (its chi-squares add up over prefixes), so each position
-is judged by itself; `joint_test` judges whole sequences; `impossible_test` looks for tokens that truncation forbids.
+Knows counts and probabilities only. Pearson's chi-square on cells that expect enough counts: tokens of like
+probability share one. `position_test` conditions on the tokens before (its chi-squares add up over prefixes), so each
+position is judged by itself; `joint_test` judges whole sequences; `impossible_test` looks for forbidden tokens.
 
 Power: a deviation of total variation t has Pearson distance w >= 2t (Cauchy-Schwarz), and averages over prefixes keep
 the bound (Jensen). So whatever its shape, a bias of w/2 is caught with the stated power, where n w^2 is the
@@ -57,14 +57,7 @@ class _Sum:
     def add(self, observed: Mapping[Any, int], p: Mapping[Any, float]) -> None:
         """One group: counts against probabilities; left out if it has fewer than two cells."""
         n = sum(observed.values())
-        floor = max(LEAST_EXPECTED, LEAST_SHARE * n)
-        cells = [(observed.get(key, 0), n * mass) for key, mass in p.items() if n * mass >= floor]
-        rest = (n - sum(o for o, _ in cells), n - sum(e for _, e in cells))
-        if rest[1] >= LEAST_EXPECTED:
-            cells.append(rest)
-        elif cells:
-            least = min(range(len(cells)), key=lambda i: cells[i][1])
-            cells[least] = (cells[least][0] + rest[0], cells[least][1] + rest[1])
+        cells = _cells(observed, p, n)
         if len(cells) > 1:
             self.samples += n
             self.df += len(cells) - 1
@@ -77,16 +70,43 @@ class _Sum:
         return Test(name=name, samples=self.samples, df=self.df, statistic=self.statistic, p=p, tv=tv)
 
 
+def _cells(observed: Mapping[Any, int], p: Mapping[Any, float], n: int) -> list[tuple[float, float]]:
+    """(seen, expected) of each cell: keys from the likeliest on, packed until a cell expects enough; then the rest."""
+    floor = max(LEAST_EXPECTED, LEAST_SHARE * n)
+    cells: list[tuple[float, float]] = []
+    seen = expected = 0.0
+    for key, mass in sorted(p.items(), key=lambda item: -item[1]):
+        seen, expected = seen + observed.get(key, 0), expected + n * mass
+        if expected >= floor:
+            cells.append((seen, expected))
+            seen = expected = 0.0
+    rest = (n - sum(o for o, _ in cells), n - sum(e for _, e in cells))
+    if rest[1] >= LEAST_EXPECTED:
+        return [*cells, rest]
+    if cells:
+        cells[-1] = (cells[-1][0] + rest[0], cells[-1][1] + rest[1])
+    return cells
+
+
 def position_test(name: str, samples: Sequence[Prefix], law: Law, position: int) -> Test:
-    """Token number ``position`` (from 0) given the tokens before it, over all prefixes seen often enough."""
+    """Token number ``position`` (from 0) given the tokens before it, over all prefixes that the law knows.
+
+    Prefixes with few samples make one group, whose law is the mean of theirs. Its counts vary less than a
+    multinomial's, so the test errs on the safe side there; a bias that cancels over them would not be seen.
+    """
     groups: dict[Prefix, Counter[int]] = {}
     for tokens in samples:
         if len(tokens) > position and tokens[:position] in law.conditionals:
             groups.setdefault(tokens[:position], Counter())[tokens[position]] += 1
-    total = _Sum()
+    total, rare, mean = _Sum(), Counter[int](), Counter[int]()
     for prefix, observed in groups.items():
         if observed.total() >= LEAST_SAMPLES:
             total.add(observed, law.conditionals[prefix])
+        else:
+            rare += observed
+            mean.update({t: observed.total() * p for t, p in law.conditionals[prefix].items()})
+    if rare:
+        total.add(rare, {token: mass / rare.total() for token, mass in mean.items()})
     return total.test(name)
 
 

@@ -56,7 +56,7 @@ class Examiner:
     async def sampled(self, sampling: Sampling, concurrency: int, count: int) -> Sampled:
         """``count`` samples under one setting, tested."""
         ids = self.reference.prompts[self.reference.sampled]
-        answers = await self.probe.samples(ids, sampling, self.design.depth + 1, count, concurrency)
+        answers = await self.probe.samples(ids, sampling, self.design.depth, count, concurrency)
         law = self.reference.law(sampling)
         name = f"{sampling.label} c={concurrency}"
         return Sampled(

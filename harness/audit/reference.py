@@ -1,7 +1,7 @@
 """What the target itself does: its greedy answers with margins, and the exact law of sampled first tokens.
 
-Asked once of the autoregressive server and then compared with every arm. The prompt that is sampled is the one where
-the target is least certain: on a prompt with one likely answer every rule, right or wrong, gives that answer.
+Asked once of the autoregressive server and then compared with every arm. The prompt that is sampled is one where the
+target is in doubt: on a prompt with one likely answer every rule, right or wrong, gives that answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,8 @@ from harness.audit.probe import Probe
 from harness.client import Sampling as Request
 
 HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
-LEAST = 20.0  # samples that a prefix must expect for its conditional to be worth asking
+LEAST = 2.0  # samples that a prefix must expect for its conditional to be worth asking
+DOUBT = 2.0  # nats: about seven likely tokens, so that drafts are both accepted and rejected often
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ async def ask(probe: Probe, prompts: Mapping[str, Prefix], vocabulary: int, desi
         doubt[name] = float(np.mean([_entropy(p) for p in first]))
     request = Request(temperature=0, max_new_tokens=design.greedy_tokens, ignore_eos=False)
     together = await probe.answers(list(prompts.values()), request, design.concurrency[1])
-    sampled = max(doubt, key=doubt.__getitem__)
+    sampled = min(doubt, key=lambda name: abs(doubt[name] - DOUBT))
 
     async def after(prefixes: Sequence[Prefix]) -> list[Raw]:
         return await probe.conditionals([prompts[sampled] + p for p in prefixes], head)

@@ -20,7 +20,7 @@ from sglang_specbench.arms import ARMS, get_arm
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 
-PROMPTS = 12  # compared at temperature 0; the one whose answer is least certain is sampled
+PROMPTS = 12  # compared at temperature 0; one of them is sampled
 CONTEXT = 1024  # tokens: short prompts, short answers
 IN_FLIGHT = 4
 

@@ -58,10 +58,44 @@ def test_the_smallest_bias_is_caught_with_the_stated_power(spread):
     assert 0.02 < bias < 0.08
 
 
-def test_rare_prefixes_and_unknown_ones_are_left_out():
-    drawn = [(0, 1)] * 39 + [(8, 1)] * 500
+def test_unknown_prefixes_are_left_out():
+    drawn = [(8, 1)] * 500
     assert position_test("x", drawn, LAW, 1).samples == 0
     assert math.isinf(position_test("x", drawn, LAW, 1).smallest_bias(0.01))
+
+
+def test_rare_prefixes_share_one_group():
+    """20 samples after an even token and 20 after an odd one, against the mean of the two laws."""
+    drawn = [(0, 0)] * 15 + [(0, 1)] * 5 + [(1, 3)] * 12 + [(1, 0)] * 8
+    # means .4 .15 .1 .1 .1 .1 .05 of 40: two tokens alone, then pairs, the last pair with what is left
+    cells = [(23, 16), (5, 6), (12, 8), (0, 10)]
+    found = position_test("x", drawn, LAW, 1)
+    assert (found.samples, found.df) == (40, 3)
+    assert found.statistic == pytest.approx(sum((o - e) ** 2 / e for o, e in cells))
+
+
+def test_many_rare_prefixes_do_not_alarm():
+    """300 honest audits of 60 prefixes with a handful of samples each: at level 5 % at most 8 % are rejected.
+
+    The pooled test is on the safe side; above 8 % by chance: odds below 1 %. The seed is fixed.
+    """
+    generator = np.random.default_rng(11)
+    laws = generator.dirichlet(np.ones(6), 60)
+    law = Law({(k,): dict(enumerate(laws[k].tolist())) for k in range(60)})
+
+    def audit():
+        firsts = generator.integers(0, 60, 600)
+        seconds = (generator.random((600, 1)) >= laws[firsts].cumsum(1)).sum(1)
+        return position_test("x", list(zip(firsts.tolist(), seconds.tolist(), strict=True)), law, 1).p
+
+    assert sum(audit() <= 0.05 for _ in range(300)) <= 24
+
+
+def test_a_flat_law_is_cut_into_cells():
+    """512 equal tokens: none expects enough by itself, together they make cells of two per cent."""
+    law = Law({(): dict.fromkeys(range(512), 1 / 512)})
+    drawn = [(int(t),) for t in np.random.default_rng(0).integers(0, 512, 2000)]
+    assert 40 <= position_test("x", drawn, law, 0).df <= 50
 
 
 def test_one_impossible_token_is_enough():
