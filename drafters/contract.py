@@ -66,7 +66,8 @@ class Contract:
         return left if self.schedule == "linear" else 0.5 - 0.5 * math.cos(math.pi * left)
 
     def digest(self) -> str:
-        """Identity of everything that can change the weights; a resumed run must agree (the cadences may differ)."""
+        """Identity of everything that can change the weights; a resumed run must agree (arms and cadences may differ)."""
         values = dataclasses.asdict(self)
-        del values["checkpoint_every"], values["evaluate_every"]
+        for name in ("arms", "checkpoint_every", "evaluate_every"):  # an arm trains the same alone as beside others
+            del values[name]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,5 +1,6 @@
 """``specbench train``: every arm of a contract, side by side; alone, or on every GPU under ``torchrun``."""
 
+import dataclasses
 import os
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ def train(
     corpus: Annotated[Path, typer.Option(help="JSONL written by `specbench generate`.")],
     mask_token_id: Annotated[int, typer.Option(help="Token id that stands for a drafted slot; never in text.")],
     held_out: Annotated[Path | None, typer.Option(help="JSONL of conversations to evaluate on.")] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Only these arms of the contract (repeat the option).")] = None,
     contract: Annotated[Path | None, typer.Option(help="Training contract; default: the paper's.")] = None,
     recipes: Annotated[Path | None, typer.Option(help="Folder of ARM.toml; default: the paper's scale.")] = None,
     backbone: Annotated[Path | None, typer.Option(help="Checkpoint whose backbone every arm starts from.")] = None,
@@ -28,6 +30,7 @@ def train(
     from drafters.train import Run, Training
 
     terms = Contract.load(contract or PAPER)
+    terms = dataclasses.replace(terms, arms=tuple(arm) if arm else terms.arms)
     device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
     if "WORLD_SIZE" in os.environ:  # torchrun's
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
