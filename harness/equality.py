@@ -45,11 +45,11 @@ def equalities(cells: "pd.DataFrame", rows: "pd.DataFrame") -> Iterator[Equality
         if plain.empty:
             continue
         expected = outputs[plain.cell.iloc[0]]
-        for _, cell in group[group.cell != plain.cell.iloc[0]].iterrows():
+        for cell in group[group.cell != plain.cell.iloc[0]].itertuples():
             same = outputs[cell.cell].eq(expected.reindex(outputs[cell.cell].index))
             yield Equality(
                 cell=cell.cell,
-                label=f"{cell.target}/{cell.arm} {cell.prompt_set} c={cell.concurrency} r{cell['repeat']}",
+                label=f"{cell.target}/{cell.arm} {cell.prompt_set} c={cell.concurrency} r{cell.repeat}",
                 arm=cell.arm,
                 equal=int(same.sum()),
                 compared=len(same),
