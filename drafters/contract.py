@@ -66,7 +66,7 @@ class Contract:
         return left if self.schedule == "linear" else 0.5 - 0.5 * math.cos(math.pi * left)
 
     def digest(self) -> str:
-        """Identity of everything that can change the weights; a resumed run must agree (arms and cadences may differ)."""
+        """Identity of all that can change an arm's weights: a resumed run must share it (not arms and cadences)."""
         values = dataclasses.asdict(self)
         for name in ("arms", "checkpoint_every", "evaluate_every"):  # an arm trains the same alone as beside others
             del values[name]

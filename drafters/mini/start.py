@@ -1,8 +1,8 @@
 """Where every mini drafter's backbone starts: the target's own last layers.
 
-At this scale a drafter sees a thousandth of the tokens that a paper-scale one does, so its two layers are copied from the
-target's last two (same geometry), its context from the deepest captured layer, normalised as the last layer expects it.
-All arms start from the same backbone; heads start as their ``head.py`` says. The paper's recipe does not do this.
+At this scale a drafter sees a thousandth of the tokens that a paper-scale one does, so its two layers are copied from
+the target's last two (same geometry), its context from the deepest captured layer, normalised as the last layer
+expects it. All arms start from the same backbone; heads start as their ``head.py`` says. The paper's recipe does not do this.
 """
 
 from pathlib import Path
