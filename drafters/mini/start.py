@@ -2,7 +2,8 @@
 
 At this scale a drafter sees a thousandth of the tokens that a paper-scale one does, so its two layers are copied from
 the target's last two (same geometry), its context from the deepest captured layer, normalised as the last layer
-expects it. All arms start from the same backbone; heads start as their ``head.py`` says. The paper's recipe does not do this.
+expects it. All arms start from the same backbone; heads start as their ``head.py`` says. The paper's recipe does not
+do this.
 """
 
 from pathlib import Path
