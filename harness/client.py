@@ -48,7 +48,9 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+            # the server closes a connection that was idle for 5 s (uvicorn's default): never reuse one that is near it
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=2),
+            timeout=aiohttp.ClientTimeout(total=None),
         )
         return self
 
@@ -93,9 +95,11 @@ class Client:
         if status != 200:
             raise Failure("invalid", f"/flush_cache: HTTP {status}: {_message(text)}")
 
-    async def abort_all(self) -> None:
-        """Ask the server to drop what is in flight. Raises `Failure`."""
-        await self._call("POST", "/abort_request", {"rid": "", "abort_all": True})
+    async def freeze_gc(self) -> None:
+        """Spare the server's processes full garbage collections over what exists by now. Raises `Failure`."""
+        status, text = await self._call("POST", "/freeze_gc")
+        if status != 200:
+            raise Failure("invalid", f"/freeze_gc: HTTP {status}: {_message(text)}")
 
     async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         try:

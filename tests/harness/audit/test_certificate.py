@@ -1,0 +1,104 @@
+"""Verdicts: what fails, what leaves the audit in doubt, what passes; and the files they become."""
+
+import json
+
+import pytest
+
+from harness.audit.certificate import Certificate, Sampled, Seeds, write
+from harness.audit.chisquare import Test as Result
+from harness.audit.greedy import Divergence, Greedy
+from harness.audit.page import page
+
+
+def result_of(p=0.5, df=20, samples=4000):
+    return Result(name="T=1 c=4 token 2", samples=samples, df=df, statistic=20.0, p=p, tv=0.01)
+
+
+def greedy(margin=None):
+    found = () if margin is None else (Divergence(prompt="a", position=7, expected=1, seen=2, margin=margin),)
+    return Greedy(concurrency=1, prompts=3, tokens=90, divergences=found, control=(), tolerance=1e-3)
+
+
+def made(**changes):
+    tests = changes.pop("tests", (result_of(), result_of()))
+    sampled = Sampled(
+        setting="T=1", concurrency=4, samples=4000, blocks=3000, accepted=changes.pop("accepted", 2500), tests=tests
+    )
+    fields = {
+        "target": "mini", "arm": "lilicorr", "proposal": "sampled", "target_digest": "ab", "draft_digest": "cd",
+        "weights_date": "2026-11-29T00:00:00+00:00", "date": "2026-11-30T00:00:00+00:00",
+        "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}, "attestation": {"arm": "lilicorr"},
+        "false_alarm": 1e-3, "prompt": "prose-1", "greedy": (greedy(),), "sampled": (sampled,),
+        "seeds": Seeds(repeats=True, differs=True),
+    }  # fmt: skip
+    return Certificate(**{**fields, **changes})
+
+
+def test_a_clean_audit_passes_and_states_its_power():
+    found = made()
+    assert (found.verdict, found.reasons, found.samples) == ("pass", (), 4000)
+    assert 0.03 < found.smallest_bias < 0.1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"greedy": (greedy(margin=0.5),)}, "differs from AR at token 7"),
+        ({"tests": (result_of(p=1e-5), result_of())}, "after correction"),
+        ({"seeds": Seeds(repeats=False, differs=True)}, "one seed"),
+        ({"seeds": Seeds(repeats=True, differs=False)}, "two seeds"),
+    ],
+)
+def test_what_fails(changes, reason):
+    found = made(**changes)
+    assert found.verdict == "fail"
+    assert reason in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"accepted": 20}, "hardly walked"),
+        ({"tests": (result_of(samples=200),)}, "more samples"),
+        ({"tests": (result_of(df=0),)}, "more samples"),
+    ],
+)
+def test_what_is_inconclusive(changes, reason):
+    found = made(**changes)
+    assert found.verdict == "inconclusive"
+    assert reason in found.reasons[0]
+
+
+def test_a_near_tie_and_one_small_p_among_many_do_not_fail():
+    tests = (result_of(p=2e-4), *(result_of() for _ in range(9)))  # 2e-4 times ten is above one in a thousand
+    assert made(tests=tests, greedy=(greedy(margin=1e-6),)).verdict == "pass"
+
+
+def test_the_files(tmp_path):
+    found = made()
+    path = write(found, tmp_path)
+    assert path.name == "mini-lilicorr-sampled.json"
+    data = json.loads(path.read_text())
+    assert {"arm", "proposal", "target_digest", "draft_digest", "verdict", "date", "versions", "attestation", "samples",
+            "false_alarm", "smallest_bias", "power"} <= set(data)  # fmt: skip
+    assert path.with_suffix(".md").read_text() == page(found)
+
+
+def test_tables_take_a_passed_certificate_and_only_for_its_weights(tmp_path):
+    import pandas as pd
+
+    from harness.tables.certificates import read, unaudited
+
+    run = tmp_path / "run"
+    run.mkdir()
+    write(made(), tmp_path / "certificates")
+    cells = pd.DataFrame([{"arm": "lilicorr", "target_digest": "ab", "draft_digest": "cd"}])
+    assert unaudited(cells, read([run])) == frozenset()
+    assert unaudited(cells.assign(draft_digest="ee"), read([run])) == {"lilicorr"}
+
+
+def test_the_page_says_what_was_asked():
+    text = page(made(greedy=(greedy(margin=0.5),)))
+    assert text.startswith("# mini / lilicorr (sampled): fail\n")
+    assert "| 1 | 3 | 90 | 1 | 1 | 0 |" in text
+    assert "tau 1.83: 2500 drafts accepted in 3000 blocks" in text
