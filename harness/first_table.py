@@ -44,7 +44,7 @@ def report(run_dir: Path, console: Console) -> int:
     compared = list(equalities(frames.cells, frames.rows))
     tables = build(measure(frames.cells, frames.rows, run_dir.name), frames, compared)
     for table in tables:
-        console.print(terminal(table, console.width), end="", markup=False, highlight=False, soft_wrap=True)
+        console.print(terminal(table), end="", markup=False, highlight=False, soft_wrap=True)
     text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
     _replace(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
     console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)

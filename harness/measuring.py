@@ -19,6 +19,7 @@ from harness.soundness import cautions, objections
 from harness.warmup import warm_up
 
 T = TypeVar("T")
+TRACEBACK = "Traceback (most recent call last)"
 WATCH_S = 0.25  # how often the server's process and log are looked at
 LAST_WORDS_S = 3.0  # a closed connection is noticed before the process has ended
 
@@ -69,7 +70,9 @@ async def _measure(cell: Cell, conversations: Sequence[Conversation], bench: Ben
     sampling = Sampling.of(cell)
     async with Client(bench.url, bench.request_timeout_s) as client:
         measured.warmup = await warm_up(client, conversations, sampling, cell.concurrency)
+        await client.freeze_gc()  # SGLang's own call at start is a race that it loses now and then
         await client.flush_cache()
+        tracebacks = bench.log().count(TRACEBACK)
         loop = ClosedLoop(
             client=client,
             sampling=sampling,
@@ -83,7 +86,9 @@ async def _measure(cell: Cell, conversations: Sequence[Conversation], bench: Ben
         after = await client.info()
     if found := objections(measured.rows, cell, bench.window, after, bench.log()):
         raise Failure("invalid", "; ".join(found))
-    measured.cautions = tuple(cautions(measured.rows, measured.wall_s, cell, bench.min_wall_s))
+    if bench.log().count(TRACEBACK) > tracebacks:
+        measured.cautions = ("the server printed a traceback while the cell ran: read its log",)
+    measured.cautions += tuple(cautions(measured.rows, measured.wall_s, cell, bench.min_wall_s))
 
 
 async def _watched(work: Coroutine[Any, Any, T], watch: Callable[[], Failure | None]) -> T:

@@ -54,7 +54,7 @@ def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
         (
             {"prints_at": 2, "line": "Scheduler hit an exception: Traceback\nValueError: boom", "hangs_at": 2},
             "server_died",
-            "the server printed an exception: ValueError: boom",
+            "the server crashed: ValueError: boom",
         ),
         ({"prints_at": 2, "line": "torch.OutOfMemoryError", "dies_at": 2}, "oom", "SIGKILL"),
         ({"dies_at_start": "bad flag"}, "server_died", "exited with code 1"),
@@ -108,6 +108,13 @@ def test_eos_inside_a_block_is_no_defect(run, fake):
     (header,) = run.launch()
     assert header.outcome == "ok"
     assert {r.finish_reason for r in run.rows(header)} == {"stop"}
+
+
+def test_a_traceback_that_the_server_survives_is_a_caution(run, fake):
+    fake(dflash={"prints_at": 2, "line": "Traceback (most recent call last)"})
+    (header,) = run.launch()
+    assert header.outcome == "ok"
+    assert "the server printed a traceback while the cell ran: read its log" in header.cautions
 
 
 def test_retractions_are_kept_and_doubted(run, fake):

@@ -104,8 +104,8 @@ class Fake:
             return web.Response(status=400, text="Flush cache failed.")
         return web.Response(text="Cache flushed.")
 
-    async def abort(self, _):
-        return web.Response()
+    async def freeze(self, _):
+        return web.Response(text="Garbage collection frozen.")
 
     async def generate(self, request):
         body = await request.json()
@@ -193,7 +193,7 @@ def main():
             web.get("/ready", fake.ready),
             web.get("/server_info", fake.info),
             web.post("/flush_cache", fake.flush),
-            web.post("/abort_request", fake.abort),
+            web.post("/freeze_gc", fake.freeze),
             web.post("/generate", fake.generate),
         ]
     )
