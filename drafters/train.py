@@ -29,7 +29,7 @@ from drafters.target import Target
 from drafters.trainee import Trainee, world
 from sglang_specbench.errors import UserError
 
-REPORT_EVERY = 10  # steps
+REPORT_EVERY = 20  # steps
 
 
 @dataclass(frozen=True, kw_only=True)

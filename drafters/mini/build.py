@@ -2,8 +2,8 @@
 
 Knows: the order of the stages and that a finished one is not repeated (each leaves a file in DIR):
 corpus and held-out prompts -> tokenizer -> pretraining (resumes from its own checkpoint) -> rounded target ->
-manifest -> greedy completions for the drafters. DIR then holds what ships (target/, prompts/, manifest.json)
-and what does not (work/). Not here: drafter training.
+manifest -> greedy completions for the drafters -> drafters (`joint`). DIR then holds what ships (target/, the arms,
+prompts/, logs/, manifest.json) and what does not (work/). The drafters' acceptance is measured by `tau`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from transformers import Qwen3ForCausalLM
 from drafters.mini import arithmetic, pretrain
 from drafters.mini.complete import complete_all
 from drafters.mini.corpus import DOMAINS, SEED, Corpus, build_corpus, digest, write_prompts
+from drafters.mini.example import Example
+from drafters.mini.joint import train_drafters
 from drafters.mini.tokenizer import MASK_ID, conversation, train_tokenizer
 from sglang_specbench.digest import file_digest, weights_digest
 
 SHAKESPEARE_SHA256 = "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"
 TOKENIZER_EXAMPLES = 8000  # a domain
+HELD_OUT = 12  # prompts of each domain that drafter training is evaluated on
 SOURCES = [
     {"domain": "arithmetic", "source": "generated", "licence": "Apache-2.0"},
     {"domain": "code", "source": "Python standard library", "licence": "PSF-2.0"},
@@ -106,12 +109,20 @@ def build(out: Path) -> None:
         train(work)
         round_target(work, out / "target")
     write_manifest(corpus, out)
-    if not (work / "completions.jsonl").exists():
-        part = work / "completions.part"
+    complete(out / "target", corpus.completion_prompts(), work / "completions.jsonl")
+    held_out = [example for domain in DOMAINS for example in corpus.prompts(domain)[:HELD_OUT]]
+    complete(out / "target", held_out, work / "held_out.jsonl")
+    train_drafters(out, work)
+
+
+def complete(target: Path, examples: list[Example], path: Path) -> None:
+    """Write the target's own greedy answers to `path`, unless they are there."""
+    if not path.exists():
+        part = path.with_suffix(".part")
         with part.open("w", encoding="utf-8") as file:
-            for row in complete_all(out / "target", corpus.completion_prompts()):
+            for row in complete_all(target, examples):
                 file.write(json.dumps(row) + "\n")
-        part.rename(work / "completions.jsonl")
+        part.rename(path)
 
 
 if __name__ == "__main__":
