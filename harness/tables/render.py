@@ -123,6 +123,7 @@ def _tex_heads(table: Table) -> Iterator[str]:
     yield " & ".join([_tex(table.stub), *(_tex(c.name) for c in table.columns)]) + r" \\"
 
 
+WIDTH = 160  # columns of a wide terminal; wider tables wrap inside their cells
 FIELDS = ("table", "section", "row", "group", "column", "value", "low", "high", "n", "mark", "method", "text")
 
 
@@ -201,16 +202,16 @@ def _hover(cell: Cell) -> str:
             return ""
 
 
-def terminal(table: Table, width: int = 160) -> str:
-    """Aligned text, best in bold and ties underlined where the terminal can."""
+def terminal(table: Table) -> str:
+    """Aligned text; best in bold and ties underlined if the standard output is a terminal."""
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text as RichText
 
-    grid = RichTable(title=table.title, title_justify="left", caption_justify="left", pad_edge=False)
-    grid.add_column(table.stub)
+    grid = RichTable(title=RichText(table.title), title_justify="left", pad_edge=False)
+    grid.add_column(RichText(table.stub))
     for column in table.columns:
-        grid.add_column(f"{column.group}\n{column.name}" if column.group else column.name, justify="right")
+        grid.add_column(RichText(f"{column.group}\n{column.name}".strip()), justify="right")
     style = {"": "", "best": "bold", "tie": "underline"}
     for section, rows in _sections(table):
         if section:
@@ -219,7 +220,7 @@ def terminal(table: Table, width: int = 160) -> str:
         for row in rows:
             cells = zip(row.cells, texts(table, row), strict=True)
             grid.add_row(RichText(row.label), *(RichText(t, style=style[c.mark]) for c, t in cells))
-    console = Console(file=io.StringIO(), width=width)
+    console = Console(width=WIDTH)
     with console.capture() as capture:
         console.print(grid, *map(RichText, footnotes(table)), sep="\n")
     return capture.get()
