@@ -50,7 +50,9 @@ def write_corpus(path, count=13):
     random = Random(5)
     with path.open("w") as handle:
         for i in range(count):
-            prompt, answer = ([random.randrange(4, VOCABULARY) for _ in range(n)] for n in (5, random.randrange(18, 40)))
+            prompt, answer = (
+                [random.randrange(4, VOCABULARY) for _ in range(n)] for n in (5, random.randrange(18, 40))
+            )
             row = {"id": f"c{i}", "category": "x", "messages": [], "prompt_ids": prompt, "output_ids": answer}
             handle.write(json.dumps(row) + "\n")
     return path
