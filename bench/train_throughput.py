@@ -6,8 +6,8 @@
 Both train the same drafter (the mini recipe) from the same frozen mini target on the same batch with the same
 optimiser; what differs is the drafter's own forward, loss and backward. SpecForge runs as it is meant to on a CPU
 (attention "sdpa"; its flex_attention has no backward there), with its default chunk of 128 blocks and with chunking
-off; the faster of the two counts. They take turns within a repeat. Tokens are those of the sequences, seconds those of the
-process's CPU time; the median over repeats is printed.
+off; the faster of the two counts. They take turns within a repeat. Tokens are those of the sequences, seconds those
+of the process's CPU time; the median over repeats is printed.
 """
 
 import argparse

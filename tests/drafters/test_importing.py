@@ -14,8 +14,8 @@ from sglang_specbench.errors import UserError  # noqa: E402
 from tests.drafters.checkpoints import configs, tensors, write  # noqa: E402
 
 MODELOPT_LILICORR = {
-    "feature_norm.": "feature_mlp.0.", "feature_mlp.up_proj.": "feature_mlp.1.", "feature_mlp.down_proj.": "feature_mlp.3.",
-    ".mlp.up_proj.": ".mlp.0.", ".mlp.down_proj.": ".mlp.2.",
+    "feature_norm.": "feature_mlp.0.", "feature_mlp.up_proj.": "feature_mlp.1.",
+    "feature_mlp.down_proj.": "feature_mlp.3.", ".mlp.up_proj.": ".mlp.0.", ".mlp.down_proj.": ".mlp.2.",
 }  # fmt: skip
 
 
@@ -87,5 +87,5 @@ def test_two_tensors_for_one_name_are_refused(tmp_path):
     config = configs()["dflash"]
     values = tensors(config)
     values["model.fc.weight"] = values["fc.weight"].clone()
-    with pytest.raises(UserError, match="fc.weight"):
+    with pytest.raises(UserError, match=r"fc\.weight"):
         import_checkpoint(write(tmp_path, config, values))
