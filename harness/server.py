@@ -111,7 +111,7 @@ class Server:
         self._log.parent.mkdir(exist_ok=True)
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, *self.argv],
+                [sys.executable, "-P", *self.argv],  # -P: no module of the working folder stands in for theirs
                 env=self.launch.environment(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
