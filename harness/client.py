@@ -109,6 +109,16 @@ class Client:
             raise Failure("server_died", f"{path}: {error or type(error).__name__}") from None
 
 
+def server_info(url: str) -> ServerInfo:
+    """`Client.info`, for callers without a loop."""
+
+    async def ask() -> ServerInfo:
+        async with Client(url, timeout_s=INFO_TIMEOUT_S) as client:
+            return await client.info()
+
+    return asyncio.run(ask())
+
+
 def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)

@@ -11,9 +11,9 @@ from pathlib import Path
 from harness import store
 from harness.cell import Cell
 from harness.desk import Desk
+from harness.elsewhere import Elsewhere
 from harness.failure import Failure
 from harness.plan import Allocation, Plan
-from harness.server import Elsewhere
 from harness.session import Order, Session, Watchers
 from harness.soundness import refusals
 from sglang_specbench.errors import UserError

@@ -4,7 +4,6 @@ Knows processes, ports and logs; nothing of cells. Every way of going wrong is a
 cell's file will carry. Readiness is asked of ``/ready``: SGLang's ``/health`` would generate a token.
 """
 
-import asyncio
 import contextlib
 import ctypes
 import http.client
@@ -16,13 +15,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Self
 
-from harness.client import Client
+from harness.client import server_info
 from harness.failure import Failure
 from harness.processes import Leader, remember
 from harness.wire import ServerInfo
@@ -46,43 +44,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
-
-
-class Elsewhere:
-    """A server that somebody else started; used like a `Server`, but neither watched nor ended."""
-
-    remote = True
-    argv: tuple[str, ...] = ()
-    env: Mapping[str, str] = MappingProxyType({})
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def wait_ready(self, _: float) -> None:
-        """It is ready, or `info` says that it is not there."""
-
-    def info(self) -> ServerInfo:
-        """``/server_info``. Raises `Failure`."""
-        return asyncio.run(_info(self.url))
-
-    def failure(self) -> Failure | None:
-        """Only lost connections show it."""
-        return None
-
-    def text(self) -> str:
-        """Its log is not ours to read."""
-        return ""
-
-    tail = text
-
-    def give_up(self) -> None:
-        """Somebody else's to restart."""
 
 
 class Server:
@@ -153,7 +114,7 @@ class Server:
 
     def info(self) -> ServerInfo:
         """``/server_info``. Raises `Failure`; infrastructure if another server answers on the port."""
-        info = asyncio.run(_info(self.url))
+        info = server_info(self.url)
         if info.served_name != self.name:
             raise Failure("infrastructure", f"another server answers on port {self.launch.port}: {info.served_name!r}")
         return info
@@ -200,11 +161,6 @@ class Server:
             connection.request("GET", "/ready")
             return connection.getresponse().status == 200
         return False
-
-
-async def _info(url: str) -> ServerInfo:
-    async with Client(url, timeout_s=0) as client:
-        return await client.info()
 
 
 def _die_with_parent() -> None:

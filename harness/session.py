@@ -14,6 +14,7 @@ from typing import Any
 from harness import store
 from harness.cell import Cell
 from harness.desk import Desk
+from harness.elsewhere import Elsewhere
 from harness.environment import environment, gpu_state, redact, redact_env
 from harness.failure import Failure
 from harness.header import Header
@@ -21,7 +22,7 @@ from harness.measuring import Bench, Measured, measure, prompts_digest
 from harness.plan import Allocation, PlannedLaunch
 from harness.prompts import MissingSet
 from harness.run_folder import RECORDS
-from harness.server import Elsewhere, Server, free_port
+from harness.server import Server, free_port
 from harness.soundness import refusals
 from harness.sweep import Sweep
 from sglang_specbench.arms import WINDOW

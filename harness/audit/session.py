@@ -16,8 +16,9 @@ from harness.audit.examine import Examiner
 from harness.audit.law import Prefix
 from harness.audit.probe import Probe
 from harness.audit.reference import Design, Reference, ask
+from harness.elsewhere import Elsewhere
 from harness.models import Model
-from harness.server import Elsewhere, Server
+from harness.server import Server
 from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches

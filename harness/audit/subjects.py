@@ -11,10 +11,11 @@ from pathlib import Path
 from harness import models, prompts
 from harness.audit.law import Prefix
 from harness.audit.session import SEEDS, Serve, Subject
+from harness.elsewhere import Elsewhere
 from harness.inputs import detect_device
 from harness.models import Model
 from harness.render import Renderer, messages
-from harness.server import Elsewhere, Server, free_port
+from harness.server import Server, free_port
 from harness.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS, get_arm
 from sglang_specbench.errors import UserError
