@@ -6,9 +6,12 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import typer
 
 from harness import plan, store
+from harness.commands import plan as plan_command
 from harness.commands.status import eta
+from sglang_specbench.errors import UserError
 from tests.harness.made import header, row, sweep_text, toy
 
 
@@ -132,3 +135,45 @@ def test_data_check_ends_with_1_for_a_refused_set(here):
     done = specbench("data", "check", "mbpp", "--data-dir", here)
     assert done.returncode == 1
     assert "REFUSED: 1 rows, not 257" in done.stdout
+
+
+def answered(monkeypatch, stdout="", stderr="", code=0):
+    """Stand in for the preflight process, which imports SGLang; returns what it was asked."""
+    asked = []
+
+    def run(command, input, **_):
+        asked.extend(json.loads(input))
+        return subprocess.CompletedProcess(command, code, stdout, stderr)
+
+    monkeypatch.setattr(plan_command.subprocess, "run", run)
+    return asked
+
+
+def test_preflight_asks_once_per_server_and_prints_each_verdict(here, monkeypatch, capsys):
+    verdicts = [{"arm": "ar", "proposal": "none", "ok": True}, {"arm": "dflash", "proposal": "argmax", "ok": True}]
+    asked = answered(monkeypatch, "".join(json.dumps(v) + "\n" for v in verdicts))
+    plan_command.plan("s.toml", preflight=True)
+    assert [(a["arm"], a["draft"]) for a in asked] == [("ar", None), ("dflash", f"{here}/dflash")]
+    assert "preflight dflash/argmax: ok" in capsys.readouterr().out
+
+
+def test_a_refused_launch_ends_preflight_with_2(here, monkeypatch, capsys):
+    verdict = {"arm": "dflash", "proposal": "argmax", "ok": False, "reasons": ["block size\n16 is not 8"]}
+    answered(monkeypatch, json.dumps(verdict))
+    with pytest.raises(typer.Exit) as ended:
+        plan_command.plan("s.toml", preflight=True)
+    assert ended.value.exit_code == 2
+    assert "preflight dflash/argmax: block size 16 is not 8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"stdout": '{"reasons": ["No module named \'sglang\'"]}'}, "needs SGLang .*sglang-specbench.serve"),
+        ({"stderr": "Traceback\nValueError: x", "code": 1}, "preflight failed: ValueError: x"),
+    ],
+)
+def test_a_preflight_that_cannot_run_says_why(here, monkeypatch, answer, message):
+    answered(monkeypatch, **answer)
+    with pytest.raises(UserError, match=message):
+        plan_command.plan("s.toml", preflight=True)
