@@ -29,11 +29,11 @@ def generate(
     columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed"))
     counts = {"done": 0, "failed": 0}
     with Progress(*columns, TimeElapsedColumn()) as progress:
-        task = progress.add_task("", total=None, **counts)
+        task = progress.add_task("", total=None, done=0, failed=0)
 
         def on_done(succeeded: bool) -> None:
             counts["done" if succeeded else "failed"] += 1
-            progress.update(task, **counts)
+            progress.update(task, done=counts["done"], failed=counts["failed"])
 
         regenerate(conversations, output, tokenizer, server=server, concurrency=concurrency, on_done=on_done)
     if counts["failed"]:

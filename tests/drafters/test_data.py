@@ -17,7 +17,7 @@ from sglang_specbench.errors import UserError  # noqa: E402
 # Qwen3's habit: an empty think preamble before the last answer and in the generation prompt, none in the history
 TEMPLATE = """\
 {%- for m in messages -%}
-<|im_start|>{{ m.role }}\n
+<|im_start|>{{ m.role + '\\n' }}
 {%- if m.role == 'assistant' and loop.last %}<think>\n\n</think>\n\n{% endif %}{{ m.content }}<|im_end|>\n
 {%- endfor -%}
 {%- if add_generation_prompt %}<|im_start|>assistant\n<think>\n\n</think>\n\n{% endif -%}
