@@ -22,12 +22,14 @@ DataDir = Annotated[list[Path] | None, typer.Option(help="Folder with prompt set
 
 @app.command("list")
 def list_sets(data_dir: DataDir = None) -> None:
-    """Every prompt set: rows, licence, output cap, and whether it is here."""
-    table = Table("set", "rows", "cap", "licence", "here", box=None)
+    """Every prompt set: rows, source, licence, output cap, and whether it is here."""
+    table = Table("set", "rows", "cap", "source", "licence", "here", box=None)
     for name in sorted(known(data_dir or [])):
         entry = manifest(name, data_dir or [])
         cap = f"{entry.max_new_tokens}{' (EOS ignored)' if entry.ignore_eos else ''}"
-        table.add_row(name, str(entry.rows or "any"), cap, entry.licence, _state(name, data_dir))
+        source = entry.source.hub or entry.source.url or "this package"
+        pinned = f" @{entry.source.revision[:8]}" if entry.source.revision else ""
+        table.add_row(name, str(entry.rows or "any"), cap, f"{source}{pinned}", entry.licence, _state(name, data_dir))
     Console().print(table)
 
 

@@ -123,7 +123,7 @@ def test_tiers_limits_and_caps_reach_the_cells():
     assert [(c.tier, c.prompts, c.max_new_tokens, c.ignore_eos) for c in made.cells] == [
         ("low_entropy", 8, 1024, True),
         ("mixed", 8, 1024, True),
-        ("", 0, 128, False),
+        ("", 120, 128, False),
     ]
 
 
