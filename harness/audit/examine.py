@@ -39,7 +39,7 @@ class Examiner:
         return await self.greedy(dtype), (
             await self.sampled(design.untruncated, high, design.samples),
             await self.sampled(design.untruncated, low, few),
-            await self.sampled(design.truncated, high, few),
+            *[await self.sampled(setting, high, few) for setting in design.truncated],
         )
 
     async def greedy(self, dtype: str) -> tuple[Greedy, ...]:

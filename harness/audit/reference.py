@@ -5,7 +5,7 @@ target is in doubt: on a prompt with one likely answer every rule, right or wron
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from harness.client import Sampling as Request
 
 HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
 LEAST = 2.0  # samples that a prefix must expect for its conditional to be worth asking
+PLAIN = Sampling()
 DOUBT = 2.0  # nats: about seven likely tokens, so that drafts are both accepted and rejected often
 
 
@@ -22,18 +23,19 @@ DOUBT = 2.0  # nats: about seven likely tokens, so that drafts are both accepted
 class Design:
     """How much is asked of each arm."""
 
-    samples: int = 2000  # at temperature 1 and the highest concurrency; a quarter of it elsewhere
+    samples: int = 2000  # at temperature 1 and the higher concurrency; a quarter of it for each other setting
     depth: int = 4  # first tokens tested: one of the prefill, the others of verify blocks
     greedy_tokens: int = 64
     concurrency: tuple[int, int] = (1, 4)
     level: float = 1e-3  # odds of a false alarm, all tests of a certificate together
-    untruncated: Sampling = field(default_factory=Sampling)
-    truncated: Sampling = field(default_factory=lambda: Sampling(temperature=0.8, top_k=12, top_p=0.95))
+    untruncated: Sampling = PLAIN
+    # one cut at a time: with both, SGLang 0.5.23 itself uses two orders (docs/exactness.md)
+    truncated: tuple[Sampling, ...] = (Sampling(temperature=0.8, top_k=12), Sampling(top_p=0.9))
 
     @property
-    def settings(self) -> tuple[Sampling, Sampling]:
-        """Both sampling settings."""
-        return (self.untruncated, self.truncated)
+    def settings(self) -> tuple[Sampling, ...]:
+        """All sampling settings."""
+        return (self.untruncated, *self.truncated)
 
 
 @dataclass(frozen=True, kw_only=True)
