@@ -81,7 +81,8 @@ class Session:
                 server.wait_ready(self.order.sweep.server.start_timeout_s)
                 self._admit(server)
                 self._measure(server)
-        except Failure as failure:  # of the server itself: no cell of this launch can be measured
+        except Failure as failure:  # of the server itself: no cell that is left can be measured
+            self.watchers.note(f"{self.allocation.id}: {failure}")
             for cell in list(self.left):
                 self._write(cell, Measured(outcome=failure.outcome, reason=failure.reason), server.tail())
 

@@ -77,10 +77,15 @@ def run(
 
 @contextlib.contextmanager
 def _one_way_to_stop() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does: servers are ended, finished cells stay."""
-    old = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
-    for name in old:
-        signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))
+    """SIGTERM and SIGHUP end the block as Ctrl-C does: servers are ended, finished cells stay.
+
+    A hang-up that nohup ignores stays ignored; an interrupt that a background shell ignores does not.
+    """
+    old = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        if old[name] is not signal.SIG_IGN:
+            signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
@@ -91,9 +96,7 @@ def _one_way_to_stop() -> Iterator[None]:
 def _require(plan: Plan, server: str) -> None:
     plan.require_models()
     if not server and importlib.util.find_spec("sglang") is None:
-        raise UserError(
-            "specbench run needs SGLang", 'pip install "sglang-specbench[serve]"'
-        )
+        raise UserError("specbench run needs SGLang", 'pip install "sglang-specbench[serve]"')
 
 
 def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:

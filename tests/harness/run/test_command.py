@@ -189,3 +189,18 @@ def test_a_full_disk_is_one_line_and_exit_5(run, files):
             store.read(path)
     finally:
         subprocess.run(["umount", str(run.out)], check=True)
+
+
+@pytest.mark.slow
+def test_a_run_in_the_background_can_be_terminated(run):
+    """A shell without job control starts background commands with SIGINT ignored."""
+    old = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = run.start(faults={"*": {"request_s": 0.15}})
+    finally:
+        signal.signal(signal.SIGINT, old)
+    wait_for(lambda: _leaders(run))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not _leaders(run)
