@@ -23,6 +23,7 @@ Verdict = Literal["better", "worse", "tie", "not comparable"]
 Floors = dict[str, dict[tuple[str, float, int], Estimate]]
 NOT: Verdict = "not comparable"
 Facts = dict[str, dict[str, str]]
+PAIRED = "change: 100 (first / second - 1), paired by prompts where both ran the same; intervals are 95 %."
 UNPAIRED = "; unpaired: the paper's weights and prompt wording are not known"
 QUANTITIES = ("tau", "throughput", "speedup")
 PROMPT_KEYS = ("prompt_version", "prompts", "max_new_tokens", "ignore_eos", "top_p", "top_k", "render")
@@ -43,8 +44,8 @@ class Difference:
 
 
 def compare(first: Results, second: Results) -> list[Difference]:
-    """Every setting that either run has a number for, whole benchmarks and tiers, in table order."""
-    settings = {s for r in (first, second) for s in r.settings() if not s.category}
+    """Every setting, whole benchmarks and tiers, that both runs planned, in table order."""
+    settings = {s for s in first.settings() if not s.category} & set(second.settings())
     floors = {q: noise.floors(first, q) | noise.floors(second, q) for q in ("tau", "throughput")}
     facts = _facts(first), _facts(second)
     return [
@@ -141,8 +142,15 @@ def as_table(first: Results, second: Results, differences: list[Difference], qua
     )
     rows = tuple(_row(first, d) for d in differences if d.quantity == quantity)
     title = f"{quantity}: {first.name} against {second.name}"
-    notes = ("change: 100 (first / second - 1), paired by prompts where both ran the same; intervals are 95 %.",)
+    notes = (PAIRED, *filter(None, (_alone(first, second), _alone(second, first))))
     return Table(name=quantity, title=title, stub="Arm", columns=columns, rows=rows, notes=notes, intervals=True)
+
+
+def _alone(run: Results, other: Results) -> str:
+    """What stands in one run only."""
+    alone = {s for s in run.settings() if not s.category} - set(other.settings())
+    names = ", ".join(dict.fromkeys(f"{s.target}/{s.benchmark}" for s in sorted(alone, key=table_order)))
+    return f"not comparable, only in {run.name}: {len(alone)} settings of {names}" if alone else ""
 
 
 def _row(first: Results, d: Difference) -> Row:

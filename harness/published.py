@@ -56,7 +56,8 @@ def results() -> Results:
     """Every printed number. The same object each time: do not change it."""
     found = Results(name=NAME, default_reason=REASON)
     for setting, quantity, text, table in _all():
-        found.values.setdefault((setting, quantity), _estimate(text, quantity, table))
+        if (setting, quantity) not in found.values:
+            found.put(setting, quantity, _estimate(text, quantity, table))
     _derive(found)
     return found
 
@@ -67,10 +68,10 @@ def _derive(found: Results) -> None:
     for setting in found.settings():
         tau, rate = found.get(setting, "tau"), found.get(setting, "throughput")
         if isinstance(tau, Estimate) and isinstance(rate, Estimate) and setting.benchmark != AVERAGE:
-            found.values[setting, "block_ms"] = quotient(tau, rate, 1000, method)
+            found.put(setting, "block_ms", quotient(tau, rate, 1000, method))
     blocks = block_draws(found)
     for setting, draws in headcost.head_costs(blocks).items():
-        found.values[setting, "median_block_ms"] = from_draws(draws["median_block_ms"], 0, f"median of {method}")
+        found.put(setting, "median_block_ms", from_draws(draws["median_block_ms"], 0, f"median of {method}"))
 
 
 def block_draws(paper: Results) -> dict[tuple[Setting, str], Draws]:

@@ -33,10 +33,10 @@ def _average(results: Results, place: Setting, settings: Sequence[Setting], name
     if lacking:
         reason = results.get(lacking[0], name)
         assert isinstance(reason, Missing)
-        results.values[place, name] = Missing(f"{lacking[0].benchmark}: {reason.reason}")
+        results.put(place, name, Missing(f"{lacking[0].benchmark}: {reason.reason}"))
         return
     draws = np.mean([results.draws[s, name] for s in settings], axis=0)
     n = sum(e.n for s in settings if isinstance(e := results.get(s, name), Estimate))
-    results.values[place, name] = from_draws(draws, n, f"mean over {len(settings)} benchmarks")
+    results.put(place, name, from_draws(draws, n, f"mean over {len(settings)} benchmarks"))
     results.draws[place, name] = draws
     results.sources[place] = tuple(c for s in settings for c in results.sources[s])

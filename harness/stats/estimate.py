@@ -5,6 +5,7 @@ other elements are its bootstrap replicates (see ``resample``), so that any arit
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +37,11 @@ def divide(top: ArrayLike, bottom: ArrayLike) -> Draws:
     """``top / bottom``; NaN where there is nothing to divide by."""
     a, b = np.broadcast_arrays(np.asarray(top, float), np.asarray(bottom, float))
     return np.asarray(np.divide(a, b, out=np.full(a.shape, np.nan), where=b != 0))
+
+
+def mean(draws: Sequence[Draws]) -> Draws:
+    """Draw by draw."""
+    return draws[0] if len(draws) == 1 else np.mean(draws, axis=0)
 
 
 def from_draws(draws: Draws, n: int, method: str) -> Estimate | Missing:

@@ -71,8 +71,10 @@ def add(results: Results, blocks: Mapping[tuple[Setting, str], Draws]) -> None:
         sets = {s.benchmark for s, _ in blocks if eligible(s) and place(s.target, s.arm) == setting}
         for name, method in METHODS.items():
             found = draws.get(name)
-            results.values[setting, name] = (
+            results.put(
+                setting,
+                name,
                 Missing(f"no {CONTROL} control in the same allocation")
                 if found is None
-                else from_draws(found, len(sets), f"{method} ({len(sets)} benchmarks)")
+                else from_draws(found, len(sets), f"{method} ({len(sets)} benchmarks)"),
             )

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.stats import average, headcost, speed
-from harness.stats.estimate import Draws, Estimate, Missing, from_draws
+from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
 from harness.stats.measured import METHODS, Measured, add_speedups, measured, setting_of
 from harness.stats.panel import Panel, panels
 from harness.stats.results import Results
@@ -107,15 +107,15 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
         seeds = _by_seed(group, name)
         if not seeds:
             continue
-        mean = np.mean(list(seeds.values()), axis=0)
-        results.values[setting, name] = from_draws(mean, n, method)
+        average_of_seeds = mean(list(seeds.values()))
+        results.put(setting, name, from_draws(average_of_seeds, n, method))
         if name in KEPT:
-            results.draws[setting, name] = mean
+            results.draws[setting, name] = average_of_seeds
         if name in SEED_SPREAD and len(seeds) > 1 and not setting.category:
             _spread(results, setting, name, seeds, n)
     if setting.arm != "ar" and (setting, "speedup") not in results.values:
         hole = results.holes.get(replace(setting.of("ar"), category=""))
-        results.values[setting, "speedup"] = Missing(f"{NO_AR}{f' ({hole})' if hole else ''}")
+        results.put(setting, "speedup", Missing(f"{NO_AR}{f' ({hole})' if hole else ''}"))
     results.sources[setting] = tuple(m.cell.cell for m in group)
     notes = (caution for m in group for caution in (*m.cell.cautions, m.note))
     results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
@@ -127,15 +127,15 @@ def _by_seed(group: Sequence[Measured], name: str) -> dict[int, Draws]:
     for m in group:
         if name in m.draws:
             seeds[m.cell.seed].append(m.draws[name])
-    return {seed: np.mean(draws, axis=0) for seed, draws in sorted(seeds.items())}
+    return {seed: mean(draws) for seed, draws in sorted(seeds.items())}
 
 
 def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draws], n: int) -> None:
     for seed, draws in seeds.items():
-        results.values[replace(setting, seed=seed), name] = from_draws(draws, n, METHODS[name])
+        results.put(replace(setting, seed=seed), name, from_draws(draws, n, METHODS[name]))
     deviation = float(np.std([draws[0] for draws in seeds.values()], ddof=1))
     method = f"sample standard deviation over seeds {', '.join(map(str, seeds))}"
-    results.values[setting, f"{name}_sd"] = Estimate(deviation, None, None, len(seeds), method)
+    results.put(setting, f"{name}_sd", Estimate(deviation, None, None, len(seeds), method))
 
 
 def _slim(m: Measured) -> Measured:
@@ -156,4 +156,4 @@ def _blocks(whole: Sequence[Measured]) -> dict[tuple[Setting, str], Draws]:
     for m in whole:
         if "block_ms" in m.draws:
             found[m.setting, m.cell.allocation].append(m.draws["block_ms"])
-    return {key: np.mean(draws, axis=0) for key, draws in found.items()}
+    return {key: mean(draws) for key, draws in found.items()}

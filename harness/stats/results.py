@@ -41,6 +41,13 @@ class Results:
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
     unaudited: frozenset[str] = frozenset()  # arms without a fresh certificate
     default_reason: str = "not in this run"
+    _settings: dict[Setting, None] = field(default_factory=dict)  # of values, in order of entry
+
+    def put(self, setting: Setting, quantity: str, estimate: Estimate | Missing) -> None:
+        """Enter one number, or the reason why there is none."""
+        self.values[setting, quantity] = estimate
+        if setting.seed is None:
+            self._settings[setting] = None
 
     def get(self, setting: Setting, quantity: str) -> Estimate | Missing:
         """The estimate, or why there is none."""
@@ -51,7 +58,7 @@ class Results:
 
     def settings(self) -> list[Setting]:
         """Every setting that was measured or planned, seeds aside."""
-        return [s for s in dict.fromkeys((*(k[0] for k in self.values), *self.holes)) if s.seed is None]
+        return list(dict.fromkeys((*self._settings, *self.holes)))
 
     def targets(self) -> list[str]:
         """Names in order of appearance."""

@@ -34,24 +34,22 @@ def number(estimate: Estimate, decimals: int, interval: bool = False) -> str:
 
 def footnotes(table: Table) -> list[str]:
     """Reasons of holes by number, then the table's notes."""
-    return [f"({i}) {reason}" for i, reason in enumerate(table.holes(), 1)] + list(table.notes)
+    return [f"({number}) {reason}" for reason, number in table.holes.items()] + list(table.notes)
 
 
 def texts(table: Table, row: Row) -> list[str]:
     """The words of a row's cells, without markup."""
-    holes = table.holes()
-    pairs = zip(row.cells, table.columns, strict=True)
-    return [_text(cell, column, holes, table.intervals) for cell, column in pairs]
+    return [_text(cell, column, table) for cell, column in zip(row.cells, table.columns, strict=True)]
 
 
-def _text(cell: Cell, column: Column, holes: Sequence[str], interval: bool) -> str:
+def _text(cell: Cell, column: Column, table: Table) -> str:
     match cell.content:
         case Text(text):
             return text
         case Missing(reason):
-            return f"{DASH} ({holes.index(reason) + 1})"
+            return f"{DASH} ({table.holes[reason]})"
         case estimate:
-            return number(estimate, column.decimals, interval)
+            return number(estimate, column.decimals, table.intervals)
 
 
 def _sections(table: Table) -> Iterator[tuple[str, list[Row]]]:

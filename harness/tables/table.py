@@ -6,6 +6,7 @@ enough for every published layout.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from harness.stats.estimate import Estimate, Missing
@@ -70,10 +71,12 @@ class Table:
         """By 1-based place, as the rendered table is counted."""
         return self.rows[row - 1].cells[column - 1]
 
-    def holes(self) -> list[str]:
-        """Reasons of the missing cells, each once, in order."""
+    @cached_property
+    def holes(self) -> dict[str, int]:
+        """Reasons of the missing cells, numbered from 1 in order of appearance."""
         contents = (c.content for r in self.rows for c in r.cells)
-        return list(dict.fromkeys(c.reason for c in contents if isinstance(c, Missing)))
+        reasons = dict.fromkeys(c.reason for c in contents if isinstance(c, Missing))
+        return {reason: number for number, reason in enumerate(reasons, 1)}
 
 
 def words(*texts: str) -> tuple[Cell, ...]:
