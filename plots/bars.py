@@ -23,6 +23,7 @@ def draw(results: Results) -> Figure | None:
     panels = [(k, g) for k, g in frame.groupby(["target", "temperature"], sort=False) if (g.quantity == "tau").any()]
     if not panels:
         return None
+    figure: Figure
     figure, axes = plt.subplots(len(panels), 2, figsize=(style.WIDTH, 2.2 * len(panels) + 0.4), squeeze=False)
     for row, ((target, temperature), group) in zip(axes, panels, strict=True):
         for axis, (quantity, label) in zip(row, QUANTITIES.items(), strict=True):

@@ -22,6 +22,7 @@ def draw(results: Results) -> Figure | None:
         return None
     height = sum(0.22 * g.category.nunique() + 0.9 for _, g in panels)
     ratios = [g.category.nunique() + 3 for _, g in panels]
+    figure: Figure
     figure, axes = plt.subplots(len(panels), 1, figsize=(style.WIDTH, height), squeeze=False, height_ratios=ratios)
     for axis, ((target, benchmark, temperature, _), group) in zip(axes[:, 0], panels, strict=True):
         table = group.pivot_table(index="category", columns="arm", values="value")

@@ -21,6 +21,7 @@ def draw(results: Results) -> Figure | None:
         return None
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
+    figure: Figure
     figure, axes = plt.subplots(rows, columns, figsize=(style.WIDTH, 2.1 * rows + 0.4), squeeze=False, sharex=True)
     for axis, (key, group) in zip(axes.flat, panels, strict=False):
         _panel(axis, key, group, results.arms(key[0]))

@@ -14,6 +14,7 @@ def draw(results: Results) -> Figure | None:
     targets = [t for t in results.targets() if isinstance(results.get(place(t, CONTROL), "median_block_ms"), Estimate)]
     if not targets:
         return None
+    figure: Figure
     figure, axes = plt.subplots(1, len(targets), figsize=(style.WIDTH, 2.4), squeeze=False, sharey=False)
     for axis, target in zip(axes[0], targets, strict=True):
         base = results.get(place(target, CONTROL), "median_block_ms")

@@ -20,6 +20,7 @@ def draw(results: Results) -> Figure | None:
     repeated = groups.transform("size") > 1
     if not repeated.any():
         return None
+    figure: Figure
     figure, axis = plt.subplots(figsize=(style.WIDTH, 2.4))
     arms = [a for a in results.arms() if a in set(cells.arm[repeated])]
     for x, arm in enumerate(arms):

@@ -25,6 +25,7 @@ def draw(results: Results) -> Figure | None:
         return None
     seeds = frame[(frame.quantity == "tau") & frame.seed.notna()].set_index(keys)
     targets = list(dict.fromkeys(k[0] for k in shared))
+    figure: Figure
     figure, axes = plt.subplots(len(targets), 1, figsize=(style.WIDTH, 2.2 * len(targets)), squeeze=False)
     for axis, target in zip(axes[:, 0], targets, strict=True):
         labels = []

@@ -22,6 +22,7 @@ def draw(results: Results) -> Figure | None:
         return None
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
+    figure: Figure
     figure, axes = plt.subplots(
         rows, columns, figsize=(style.WIDTH, 2.1 * rows + 0.4), squeeze=False, sharex=True, sharey=True
     )

@@ -19,6 +19,7 @@ def draw(results: Results) -> Figure | None:
     targets = [t for t in results.targets() if _points(results, t)]
     if not targets:
         return None
+    figure: Figure
     figure, axes = plt.subplots(1, len(targets), figsize=(style.WIDTH, 2.8), squeeze=False)
     for axis, target in zip(axes[0], targets, strict=True):
         points = pd.DataFrame(_points(results, target), columns=["arm", "block", "tau"])
