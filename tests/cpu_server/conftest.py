@@ -1,13 +1,14 @@
-"""Tiny checkpoints, made once a session, and launches on them."""
+"""Tiny checkpoints, launches on them, and what starts them: made once a session."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sglang_specbench.arms import ARMS
 from sglang_specbench.launch import Launch
-from tests.cpu_server.servers import free_port
+from tests.cpu_server.servers import Nursery, free_port
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +39,11 @@ def launch_of(checkpoints: dict[str, Path]) -> Callable[..., Launch]:
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def nursery(launch_of: Callable[..., Launch]) -> Iterator[Nursery]:
+    """Starts servers by forking one process that has SGLang imported."""
+    opened = Nursery(launch_of("ar", "none").environment(os.environ))
+    yield opened
+    opened.close()

@@ -4,6 +4,7 @@ One server per row of `SERVERS`; the tests of a row share it. Greedy equality is
 looked at, because the checkpoints are random.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 from sglang_specbench.arms import ARMS, Proposal
 from sglang_specbench.attestation import KEY, mismatches
 from sglang_specbench.digest import weights_digest
-from sglang_specbench.launch import Launch
+from sglang_specbench.launch import STAND_IN, Launch
 from sglang_specbench.refused_log import check_log
-from tests.cpu_server.servers import Server, serve
+from tests.cpu_server.servers import Nursery, Server, serve, start_ordinarily
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]
 PROMPTS = [list(range(40, 46)), [100, 200, 300, 400, 51, 52, 53], [7, 8, 9], list(range(60, 100))]
@@ -37,7 +38,7 @@ Answers = list[list[int]]
 @pytest.fixture(scope="module")
 def greedy(launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What plain decoding answers at temperature 0."""
-    with serve(launch_of("ar", "none"), tmp_path_factory.mktemp("ar") / "log") as server:
+    with serve(launch_of("ar", "none"), tmp_path_factory.mktemp("ar") / "log", start_ordinarily) as server:
         check_server(server, "ar", "none")
         answers = ids(server.generate(PROMPTS, 0))
         assert ids([server.generate([p], 0)[0] for p in PROMPTS]) == answers
@@ -47,10 +48,13 @@ def greedy(launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module", params=SERVERS, ids=lambda row: f"{row[0]}-{row[1]}")
 def arm_server(
-    request: pytest.FixtureRequest, launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    launch_of: Callable[..., Launch],
+    nursery: Nursery,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     arm, proposal = request.param
-    with serve(launch_of(arm, proposal), tmp_path_factory.mktemp(arm) / "log") as server:
+    with serve(launch_of(arm, proposal), tmp_path_factory.mktemp(arm) / "log", nursery) as server:
         yield server
 
 
@@ -107,18 +111,44 @@ def test_server_is_attested_and_kept_its_word(arm_server: Server) -> None:
     check_server(arm_server, launch.arm, launch.proposal)
 
 
-def test_same_seed_repeats_and_another_differs(launch_of: Callable[..., Launch], tmp_path: Path) -> None:
+def test_same_seed_repeats_and_another_differs(
+    launch_of: Callable[..., Launch], nursery: Nursery, tmp_path: Path
+) -> None:
     """Fresh servers, one request at a time: the coins come from the process generator (--random-seed)."""
     answers = []
     for run, seed in enumerate((42, 42, 43)):
-        with serve(launch_of("lilicorr", "sampled", seed), tmp_path / f"log{run}") as server:
+        with serve(launch_of("lilicorr", "sampled", seed), tmp_path / f"log{run}", nursery) as server:
             answers.append(ids([server.generate([p], 1, tokens=16)[0] for p in PROMPTS[:2]]))
     assert answers[0] == answers[1] != answers[2]
 
 
-def test_without_configuration_the_plugin_does_nothing(launch_of: Callable[..., Launch], tmp_path: Path) -> None:
+def test_without_configuration_the_plugin_does_nothing(
+    launch_of: Callable[..., Launch], nursery: Nursery, tmp_path: Path
+) -> None:
     """An ordinary server beside an installed plugin: no attestation, so never measured."""
-    with serve(launch_of("ar", "none"), tmp_path / "log", {"SPECBENCH_CONFIG": ""}) as server:
+    with serve(launch_of("ar", "none"), tmp_path / "log", nursery, {"SPECBENCH_CONFIG": ""}) as server:
         info = server.get("/server_info")
     assert KEY not in info
     assert KEY not in info["internal_states"][0]
+
+
+def test_a_planted_fault_is_seen_and_cannot_be_measured(
+    launch_of: Callable[..., Launch], nursery: Nursery, greedy: Answers, tmp_path: Path
+) -> None:
+    """Greedy equality can fail: verify attention that lets every query see the whole block."""
+    (tmp_path / "faults.py").write_text(_FAULT)
+    launch = launch_of("dflash", "argmax")
+    env = {"SPECBENCH_TEST_PATCH": "faults:see_the_future", "PYTHONPATH": f"{STAND_IN}{os.pathsep}{tmp_path}"}
+    with serve(launch, tmp_path / "log", nursery, env) as server:
+        attested = server.get("/server_info")[KEY]
+        assert ids(server.generate(PROMPTS, 0)) != greedy
+    assert attested["patches"]["test:faults:see_the_future"] == "applied"
+    assert attested["verification"] == "a planted fault of a test"
+
+
+_FAULT = """
+def see_the_future():
+    from sglang_specbench.serving.patches import attention
+    honest = attention.verify_mask
+    attention.verify_mask = lambda p, n, *, causal, window: honest(p, n, causal=False, window=window)
+"""
