@@ -26,7 +26,7 @@ class Conversation:
     """A prompt and the token ids of its first turn."""
 
     prompt: Prompt
-    first_ids: tuple[int, ...]
+    first_ids: Sequence[int]
     first_hash: str  # `render.ids_hash` of them
 
 
@@ -65,7 +65,7 @@ class ClosedLoop:
         ids, digest = conversation.first_ids, conversation.first_hash
         for turn in range(len(turns)):
             if turn:
-                ids = tuple(self.render(messages(turns, answers)))
+                ids = self.render(messages(turns, answers))
                 digest = ids_hash(ids)
             ask = _Ask(index, conversation.prompt, turn, digest, len(ids), time.perf_counter() - self._origin)
             answers.append(await self._request(ids, ask))

@@ -1,5 +1,6 @@
 """Prompts made ready to send: read, cut to the cell, rendered to token ids; each combination once per run."""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,5 +45,7 @@ class Desk:
         return self._ready[key]
 
     def _conversation(self, prompt: Prompt) -> Conversation:
-        ids = tuple(self.renderer.render(messages(prompt.turns)))
+        ids = array(
+            "I", self.renderer.render(messages(prompt.turns))
+        )  # 4 bytes a token: sets of 32k prompts stay small
         return Conversation(prompt=prompt, first_ids=ids, first_hash=ids_hash(ids))

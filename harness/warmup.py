@@ -36,7 +36,7 @@ async def warm_up(
     return {"requests": WAVES * concurrency, "tokens": tokens, "seconds": seconds, "largest_batch": concurrency}
 
 
-def spread(prompts: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
+def spread(prompts: Sequence[Sequence[int]], count: int) -> list[Sequence[int]]:
     """``count`` of ``prompts``, evenly over their sorted lengths, the longest included."""
     ordered = sorted(prompts, key=len)
     return [ordered[((i + 1) * len(ordered) - 1) // count] for i in range(count)]
