@@ -16,7 +16,7 @@ from harness.client import Sampling as Request
 HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
 LEAST = 2.0  # samples that a prefix must expect for its conditional to be worth asking
 PLAIN = Sampling()
-DOUBT = 2.0  # nats: about seven likely tokens, so that drafts are both accepted and rejected often
+DOUBT = 1.2  # nats: some three likely tokens, so that drafts are both accepted and rejected often
 
 
 @dataclass(frozen=True, kw_only=True)
