@@ -24,12 +24,13 @@ def read(runs: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def audit_mark(certificates: Sequence[dict[str, Any]], arm: str, target_digest: str, draft_digest: str) -> str:
-    """``failed`` or ``unaudited``; empty if the newest certificate for these weights passed."""
+    """Empty if the newest certificate for these weights passed; else its verdict, or ``unaudited`` if there is none."""
     wanted = {"arm": arm, "target_digest": target_digest, "draft_digest": draft_digest}
     fitting = [c for c in certificates if all(c.get(k) == v for k, v in wanted.items())]
     if not fitting:
         return "unaudited"
-    return "" if max(fitting, key=lambda c: str(c["date"]))["verdict"] == PASSED else "failed"
+    verdict = str(max(fitting, key=lambda c: str(c["date"]))["verdict"])
+    return "" if verdict == PASSED else verdict
 
 
 def unaudited(cells: pd.DataFrame, certificates: Sequence[dict[str, Any]]) -> frozenset[str]:

@@ -76,8 +76,9 @@ def _loads(results: Results) -> list[Setting]:
     found = [s for s in results.settings() if s.tier and not s.category and s.seed is None]
     if not found:
         c = lowest_concurrency(results)
-        wide = {(s.target, s.benchmark) for s in results.settings() if whole(s) and s.concurrency != c}
-        found = [s for s in results.settings() if whole(s) and (s.target, s.benchmark) in wide]
+        own = [s for s in results.settings() if whole(s)]
+        wide = {(s.target, s.benchmark, s.temperature) for s in own if s.concurrency != c}
+        found = [s for s in own if (s.target, s.benchmark, s.temperature) in wide]
     return sorted((s for s in found if s.benchmark != AVERAGE), key=_load_order)
 
 

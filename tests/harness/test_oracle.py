@@ -88,7 +88,9 @@ def test_tables_that_repeat_a_number_agree():
 
 
 def test_what_is_not_in_our_copy_says_so():
-    found = PAPER.get(Setting(target="Qwen3-8B", arm="lilicorr", benchmark="speed-throughput-1k", temperature=0.0), "tau")
+    found = PAPER.get(
+        Setting(target="Qwen3-8B", arm="lilicorr", benchmark="speed-throughput-1k", temperature=0.0), "tau"
+    )
     assert found == Missing(published.REASON)
 
 

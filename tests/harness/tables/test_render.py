@@ -75,7 +75,9 @@ def test_latex_has_booktabs_rules_and_escaped_words():
 def test_latex_compiles(tmp_path):
     source = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + latex(table()) + r"\end{document}"
     (tmp_path / "t.tex").write_text(source)
-    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "t.tex"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "t.tex"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-2000:]
 
 
@@ -89,7 +91,11 @@ def test_terminal_takes_words_as_words():
 def test_marks_need_a_contest():
     one = Estimate(2.0, None, None, 1, "")
     assert marks([one, Missing("")], 0.01) == ["", ""]
-    assert marks([one, Estimate(1.98, None, None, 1, ""), Estimate(1.97, None, None, 1, "")], 0.01) == ["best", "tie", ""]
+    assert marks([one, Estimate(1.98, None, None, 1, ""), Estimate(1.97, None, None, 1, "")], 0.01) == [
+        "best",
+        "tie",
+        "",
+    ]
 
 
 def test_a_row_of_the_wrong_width_is_a_defect():
