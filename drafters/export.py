@@ -27,6 +27,7 @@ def save(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> No
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
     rounded = {name: value.detach().to(torch.bfloat16).contiguous().cpu() for name, value in tensors.items()}
     save_file(rounded, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors writes for its owner alone
     if found := check(folder):
         raise UserError(f"{folder}: {found[0].where}: {found[0].problem}", found[0].remedy)
 
