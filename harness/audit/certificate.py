@@ -6,6 +6,7 @@ versions and proposal that it names and for nothing else (`harness.tables.certif
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -115,8 +116,16 @@ class Certificate:
         return max(test.smallest_bias(level) for test in best.tests)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return asdict(self) | {"power": POWER}
+        """Plain JSON; what is infinite becomes None."""
+        return _finite(asdict(self) | {"power": POWER})  # type: ignore[no-any-return]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def path(folder: Path, target: str, arm: str, proposal: str) -> Path:
@@ -130,6 +139,6 @@ def write(certificate: Certificate, folder: Path) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     place = path(folder, certificate.target, certificate.arm, certificate.proposal)
-    place.write_text(json.dumps(certificate.to_json(), indent=1) + "\n", encoding="utf-8")
+    place.write_text(json.dumps(certificate.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     place.with_suffix(".md").write_text(page(certificate), encoding="utf-8")
     return place

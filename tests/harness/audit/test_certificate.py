@@ -84,6 +84,11 @@ def test_the_files(tmp_path):
     assert path.with_suffix(".md").read_text() == page(found)
 
 
+def test_an_infinite_margin_is_written_as_null(tmp_path):
+    data = json.loads(write(made(greedy=(greedy(margin=float("inf")),)), tmp_path).read_text())
+    assert data["greedy"][0]["divergences"][0]["margin"] is None
+
+
 def test_tables_take_a_passed_certificate_and_only_for_its_weights(tmp_path):
     import pandas as pd
 
