@@ -57,7 +57,10 @@ def target_config() -> Qwen3Config:
 
 
 def batches(sequences: list[list[int]], tokens: int, seed: str) -> Iterator[Tensor]:
-    """Endless label matrices [B, T] of similar lengths, padded with IGNORED, about `tokens` tokens each."""
+    """Endless label matrices [B, T] of similar lengths, padded with IGNORED, at most `tokens` entries each.
+
+    An epoch's last, unfilled group (its few longest sequences) is left out.
+    """
     for epoch in itertools.count():
         rng = Random(f"{seed}/{epoch}")
         ordered = sorted(sequences, key=lambda ids: (len(ids), rng.random()))
