@@ -35,7 +35,9 @@ def two_part(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor,
     near_BKNXR = q_BKNXE @ k_BNRKE.permute(0, 3, 1, 4, 2)
     weights = torch.cat([far_BKNXS, near_BKNXR], -1).softmax(-1)
     far, near = weights.split([S, R], -1)
-    out_BKNXE = (far.flatten(2, 3) @ cv_BSKE.transpose(1, 2)).view(B, K, N, -1, E) + near @ v_BNRKE.permute(0, 3, 1, 2, 4)
+    out_BKNXE = (far.flatten(2, 3) @ cv_BSKE.transpose(1, 2)).view(B, K, N, -1, E) + near @ v_BNRKE.permute(
+        0, 3, 1, 2, 4
+    )
     return out_BKNXE.view(B, K, N, R, Q // K, E).permute(0, 2, 3, 1, 4, 5).reshape(B, N, R, Q, E)
 
 
@@ -73,7 +75,9 @@ def block_mask(blocks: Blocks) -> Any:
 def dense_mask(blocks: Blocks) -> Tensor:
     """The same rule as a table: [B, N * R, S + N * R], true where a query row sees a key."""
     B, N = blocks.anchor_BN.shape
-    b, q, kv = (torch.arange(n, device=blocks.anchor_BN.device) for n in (B, N * blocks.rows, blocks.context + N * blocks.rows))
+    b, q, kv = (
+        torch.arange(n, device=blocks.anchor_BN.device) for n in (B, N * blocks.rows, blocks.context + N * blocks.rows)
+    )
     return _rule(blocks)(b[:, None, None], None, q[None, :, None], kv[None, None])
 
 

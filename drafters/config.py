@@ -19,9 +19,15 @@ from sglang_specbench.config import from_dict, near_name
 from sglang_specbench.errors import UserError
 
 _COPIED = (  # from the target to the drafter, as the released Qwen3 drafters do
-    "hidden_size num_attention_heads num_key_value_heads head_dim intermediate_size rms_norm_eps vocab_size "
-    "max_position_embeddings"
-).split()
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "rms_norm_eps",
+    "vocab_size",
+    "max_position_embeddings",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,9 @@ class DrafterConfig:
         if not 0 <= self.mask_token_id < self.vocab_size:
             raise ValueError(f"mask_token_id {self.mask_token_id} is no row of the embedding")
         if max(self.target_layer_ids) > self.num_target_layers - 2:
-            raise ValueError(f"target_layer_ids: the last layer that SGLang can capture is {self.num_target_layers - 2}")
+            raise ValueError(
+                f"target_layer_ids: the last layer that SGLang can capture is {self.num_target_layers - 2}"
+            )
 
     @property
     def rows(self) -> int:
@@ -153,7 +161,7 @@ def default_layer_ids(draft_layers: int, target_layers: int) -> tuple[int, ...]:
 
 
 def _rope_theta(config: Mapping[str, Any]) -> float:
-    """transformers 5 nests what transformers 4 kept at the top level."""
+    """Transformers 5 nests what transformers 4 kept at the top level."""
     nested = config.get("rope_parameters") or {}
     if "rope_theta" not in config and "rope_theta" not in nested:
         raise UserError("config.json: no rope_theta", "write the value that the model was trained with")

@@ -35,7 +35,7 @@ class GroupedConv(nn.Module):
 
 
 def convolve(x_RH: Tensor, base_TH: Tensor, delta_RTG: Tensor) -> Tensor:
-    """sum over taps t of (base[t] + delta[row, t, channel's group]) * x[row - t], zero before the block's first row."""
+    """Sum over taps t of (base[t] + delta[row, t, channel's group]) * x[row - t], zero before the block's first row."""
     group = x_RH.shape[-1] // delta_RTG.shape[-1]
     kernel_RTH = base_TH + delta_RTG.repeat_interleave(group, dim=-1)
     out_RH = kernel_RTH[..., 0, :] * x_RH

@@ -16,14 +16,12 @@ from torch.utils.checkpoint import checkpoint
 _LOGITS = 2**28  # of one chunk: 1 GiB in fp32
 
 
-def over_rows(
-    function: Callable[..., tuple[Tensor, ...]], vocabulary: int, *blocks_MD: Tensor
-) -> tuple[Tensor, ...]:
+def over_rows(function: Callable[..., tuple[Tensor, ...]], vocabulary: int, *blocks_MD: Tensor) -> tuple[Tensor, ...]:
     """``function`` of the tensors [M, D, ...] with blocks and slots flattened; its results are [M, D, ...] again."""
     M, D = blocks_MD[0].shape[:2]
     rows = [tensor.flatten(0, 1) for tensor in blocks_MD]
     at_once = max(1, _LOGITS // vocabulary)
-    if M * D <= at_once:
+    if at_once >= M * D:
         results = function(*rows)
     else:
         chunks = zip(*(tensor.split(at_once) for tensor in rows), strict=True)

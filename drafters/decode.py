@@ -1,7 +1,7 @@
 """Block speculative decoding of one sequence with any Hugging Face causal LM: the oracle that servers are held against.
 
-Knows the loop and how SGLang 0.5.23 counts; the rules of acceptance are `verify`'s, the drafts the head's. It is plain
-and slow on purpose. A block: draft from the context strictly before the anchor, let the target read anchor and drafts in
+Knows the loop and how SGLang 0.5.23 counts; the rules of acceptance are `verify`'s, the drafts the head's. Plain and
+slow on purpose. A block: draft from the context strictly before the anchor, let the target read anchor and drafts in
 one pass, commit what is accepted and one token of the target's own, which is the next anchor.
 
 Shapes: D drafted slots, W = D + 1 verified rows, S context positions, V vocabulary; a leading 1 is the batch.

@@ -18,7 +18,7 @@ from drafters.registry import package
 
 
 class Drafter(nn.Module):
-    """Made by `build`. ``forward`` is the training pass; serving goes through ``context``, ``backbone`` and ``head``."""
+    """Made by `build`. ``forward`` is the training pass; serving uses ``context``, ``backbone`` and ``head``."""
 
     def __init__(self, config: DrafterConfig) -> None:
         super().__init__()

@@ -42,7 +42,7 @@ class Loss:
         return self.over(self.norms)
 
     def over(self, norms: Mapping[str, Tensor]) -> Tensor:
-        """This batch's share of a loss normalised by ``norms``; shares of disjoint batches add up to the loss."""
+        """The batch's share of a loss normalised by ``norms``; shares of disjoint batches add up to the loss."""
         terms = [self.weights[name] * value / _divisor(norms[name]) for name, value in self.sums.items()]
         return sum(terms[1:], terms[0])
 

@@ -1,8 +1,8 @@
 """Which folder holds an arm's drafter, and the settings it is trained with.
 
 Knows names: an arm is a folder of this package with ``head.py`` (``Head``, ``Settings``), ``loss.py`` (``loss``,
-``Weights``) and ``recipe.toml``; the suffix ``-conv`` adds that recipe's ``[conv]`` table (the grouped convolution in the
-backbone). Not here: what all arms share in training (`contract`).
+``Weights``) and ``recipe.toml``; the suffix ``-conv`` adds that recipe's ``[conv]`` table (the grouped convolution in
+the backbone). Not here: what all arms share in training (`contract`).
 """
 
 import importlib

@@ -84,7 +84,7 @@ class Head(nn.Module):
 
     @staticmethod
     def _pool(base_BDV: Tensor, size: int) -> Tensor:
-        """The ``size`` tokens with the highest base logit in any slot; all tokens, in order, for 0 (or more than all)."""
+        """The ``size`` tokens with the highest base logit in any slot; all tokens, in order, for 0 or too many."""
         vocabulary = base_BDV.shape[-1]
         if not 0 < size < vocabulary:
             return torch.arange(vocabulary, device=base_BDV.device).expand(len(base_BDV), -1)

@@ -37,9 +37,7 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
         losses = negative_log_likelihood(base_RV, gold_R), negative_log_likelihood(final_RV, gold_R)
         return *losses, base_RV.argmax(-1) == gold_R, final_RV.argmax(-1) == gold_R
 
-    base_MD, final_MD, top1_MD, selected_MD = over_rows(
-        rows, len(batch.head_VH), h_MDH, narrow_MDE, labels.gold_MD
-    )
+    base_MD, final_MD, top1_MD, selected_MD = over_rows(rows, len(batch.head_VH), h_MDH, narrow_MDE, labels.gold_MD)
     w_MD = labels.supervised_MD * decay(h_MDH.shape[1], weights.beta, h_MDH.device)
     sums = {"final": (w_MD * final_MD).sum(), "base": (w_MD * base_MD).sum()}
     base_share = base_weight(batch.progress, weights.mixing)
@@ -48,5 +46,5 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
 
 
 def base_weight(progress: float, mixing: float) -> float:
-    """lambda at ``progress`` through the training, in [0, 1]."""
+    """Lambda at ``progress`` through the training, in [0, 1]."""
     return max(0.0, 1 - progress / mixing)

@@ -19,9 +19,12 @@ from drafters.proposal import Drafting, Proposal
 from drafters.verify import draw
 
 _STD = 0.02
-_KEYS = (
-    "markov_rank markov_head_type enable_confidence_head confidence_head_with_markov".split()
-)  # SGLang reads these at the top level only
+_KEYS = [
+    "markov_rank",
+    "markov_head_type",
+    "enable_confidence_head",
+    "confidence_head_with_markov",
+]  # SGLang reads these at the top level only
 
 
 @dataclass(frozen=True, kw_only=True)

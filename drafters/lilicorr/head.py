@@ -5,7 +5,7 @@ an incoming one; the score of c' behind c is sigma times their cosine (Eq. 1). T
 anchor, whose vector comes from the context row just before it (the target's state that produced the anchor token).
 No log-probability is added to a score: it enters as a feature of the node.
 
-Source: SGLang 0.5.23 ``models/lilicorr.py``; ModelOpt PR 2342. Shapes: B blocks, D slots, K candidates, L = D * K nodes,
+Source: SGLang 0.5.23 ``models/lilicorr.py``; ModelOpt PR 2342. Shapes: B blocks, D slots, K candidates, L = D K nodes,
 H drafter width, h head width, d vector width, n attention heads.
 """
 
@@ -102,7 +102,9 @@ class Correlator(nn.Module):
         self.relative_slot_bias = nn.Parameter(torch.zeros(settings.lilicorr_num_heads, 2 * slots + 1))
         self.same_slot_bias = nn.Parameter(torch.zeros(settings.lilicorr_num_heads))
         inner = int(h * settings.lilicorr_mlp_ratio)
-        self.layers = nn.ModuleList(Layer(h, settings.lilicorr_num_heads, inner, eps) for _ in range(settings.lilicorr_num_layers))
+        self.layers = nn.ModuleList(
+            Layer(h, settings.lilicorr_num_heads, inner, eps) for _ in range(settings.lilicorr_num_layers)
+        )
         self.output_norm, self.anchor_norm = RMSNorm(h, eps), RMSNorm(h, eps)
         self.factor_input_proj = nn.Linear(3 * h, h)
         self.out_head, self.in_head, self.anchor_out_head = nn.Linear(h, d), nn.Linear(h, d), nn.Linear(h, d)
@@ -135,7 +137,9 @@ class Correlator(nn.Module):
 
     def _bias(self, slots: int) -> Tensor:
         """Attention bias [n, L, L]: one number for each distance of slots, and one more within a slot."""
-        slot_L = torch.arange(slots, device=self.same_slot_bias.device).repeat_interleave(self.settings.lilicorr_candidate_topk)
+        slot_L = torch.arange(slots, device=self.same_slot_bias.device).repeat_interleave(
+            self.settings.lilicorr_candidate_topk
+        )
         distance_LL = slot_L[:, None] - slot_L
         same_nLL = (distance_LL == 0) * self.same_slot_bias[:, None, None]
         return self.relative_slot_bias[:, distance_LL + self.slots] + same_nLL
@@ -146,7 +150,10 @@ class Correlator(nn.Module):
         out_BDKd, in_BDKd = self._unit(self.out_head(u_BDKh)), self._unit(self.in_head(u_BDKh))
         start_BK = (in_BDKd[:, 0] @ self._unit(self.anchor_out_head(anchor_Bh))[..., None])[..., 0]
         pair_BSKK = out_BDKd[:, :-1] @ in_BDKd[:, 1:].mT
-        return self.settings.lilicorr_logit_scale * start_BK.float(), self.settings.lilicorr_logit_scale * pair_BSKK.float()
+        return (
+            self.settings.lilicorr_logit_scale * start_BK.float(),
+            self.settings.lilicorr_logit_scale * pair_BSKK.float(),
+        )
 
     def _unit(self, x: Tensor) -> Tensor:
         return F.normalize(x, dim=-1, eps=self.settings.lilicorr_vector_eps)
@@ -174,10 +181,12 @@ class Head(nn.Module):
         best_BDK, ids_BDK = logits_BDV.topk(self.candidates, -1)
         logp_BDK = best_BDK.float() - logits_BDV.float().logsumexp(-1, keepdim=True)
         embedded_BDKH = drafting.embedding_VH[ids_BDK]
-        lattice = self.lilicorr(embedded_BDKH, logp_BDK, drafting.h_BDH, drafting.before_BH, drafting.has_before_B)
+        start_BK, pair_BSPC = self.lilicorr(
+            embedded_BDKH, logp_BDK, drafting.h_BDH, drafting.before_BH, drafting.has_before_B
+        )
         if drafting.coins_BD is None:
-            path_BD = best_path(*lattice) if drafting.exact_path else greedy_walk(*lattice)
+            path_BD = (best_path if drafting.exact_path else greedy_walk)(start_BK, pair_BSPC)
             return Proposal(ids_BDK.gather(-1, path_BD[..., None])[..., 0])
-        path_BD, q_BDK = sampled_walk(*lattice, drafting.temperature, drafting.coins_BD)
+        path_BD, q_BDK = sampled_walk(start_BK, pair_BSPC, drafting.temperature, drafting.coins_BD)
         tokens_BD = ids_BDK.gather(-1, path_BD[..., None])[..., 0]
         return Proposal(tokens_BD, over_vocabulary(q_BDK, ids_BDK, logits_BDV.shape[-1]))

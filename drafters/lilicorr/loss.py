@@ -6,7 +6,7 @@ normaliser cancels, so logits do). Both run over the oracle prefix S: the leadin
 candidates, in blocks all of whose slots are supervised.
 
 The head's loss reaches the backbone through log-probabilities, hidden states and the anchor's context row, not
-through the choice of candidates, their embeddings or the target. Source: ModelOpt PR 2342. Shapes: see `blocks`, `head`.
+through the choice of candidates, their embeddings or the target. Source: ModelOpt PR 2342. Shapes: `blocks`, `head`.
 """
 
 from dataclasses import dataclass
@@ -45,8 +45,8 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
     found_MD, rank_MD = among_MDK.any(-1), among_MDK.long().argmax(-1)
     before_MH = context_BSH[labels.sequence_M, (labels.anchor_M - 1).clamp_min(0)]
     embedded_MDKH = batch.embedding_VH[ids_MDK].detach()
-    lattice = drafter.head.lilicorr(embedded_MDKH, logp_MDK, h_MDH, before_MH, labels.anchor_M > 0)
-    scores_MDK = behind_gold(*lattice, rank_MD)
+    start_MK, pair_MSPC = drafter.head.lilicorr(embedded_MDKH, logp_MDK, h_MDH, before_MH, labels.anchor_M > 0)
+    scores_MDK = behind_gold(start_MK, pair_MSPC, rank_MD)
 
     w_MD = labels.supervised_MD * decay(h_MDH.shape[1], weights.beta, h_MDH.device)
     prefix_MD = oracle_prefix(found_MD, labels)
@@ -76,7 +76,7 @@ def oracle_prefix(found_MD: Tensor, labels: Labels) -> Tensor:
 
 
 def distractors(scores_MDK: Tensor, target_MDK: Tensor, rank_MD: Tensor) -> Tensor:
-    """sum over k of P(k) relu(target logit of the true token - target logit of k): [M, D] (Eq. 4)."""
+    """Sum over k of P(k) relu(target logit of the true token - target logit of k): [M, D] (Eq. 4)."""
     behind_MDK = (gold(target_MDK, rank_MD)[..., None] - target_MDK).clamp_min(0)
     return (scores_MDK.softmax(-1) * behind_MDK).sum(-1)
 

@@ -63,11 +63,10 @@ def test_one_token_needs_no_block(target: Target) -> None:
     assert decode(target, tiny_drafter("dflash"), PROMPT, 1, Rule()) == Decoded(greedy(target, 1), [])
 
 
-@pytest.mark.parametrize(
-    ("arm", "proposal"), [("dflash", "argmax"), ("dflash2", "sampled"), ("dspark", "sampled"), ("lilicorr", "sampled")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("arm", "proposal"), [("lilicorr", "argmax"), ("lilicorr", "sampled"), ("dspark", "sampled")])
 def test_sampled_output_follows_the_target(arm: str, proposal: str) -> None:
-    """First two tokens of 1500 runs against the target's own law of pairs.
+    """First two tokens of 400 runs against the target's own law of pairs.
 
     A chi-square of k cells is below k + 5 sqrt(2k) + 10 with odds of a false alarm under 1e-5 (k <= 60).
     """
@@ -75,10 +74,12 @@ def test_sampled_output_follows_the_target(arm: str, proposal: str) -> None:
     drafter, generator = tiny_drafter(arm), torch.Generator().manual_seed(5)
     law_VV = pair_law(target)
     counts_VV = torch.zeros_like(law_VV)
-    for _ in range(1500):
-        tokens = first_two(committed_blocks(target, drafter, PROMPT, Rule(temperature=1.0, proposal=proposal), generator))  # type: ignore[arg-type]
+    for _ in range(400):
+        tokens = first_two(
+            committed_blocks(target, drafter, PROMPT, Rule(temperature=1.0, proposal=proposal), generator)
+        )  # type: ignore[arg-type]
         counts_VV[tokens[0], tokens[1]] += 1
-    assert chi_square(counts_VV.flatten(), 1500 * law_VV.flatten()) < 0
+    assert chi_square(counts_VV.flatten(), 400 * law_VV.flatten()) < 0
 
 
 def pair_law(target: Target) -> torch.Tensor:

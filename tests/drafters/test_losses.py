@@ -130,7 +130,9 @@ def dspark(drafter: Drafter, batch: TrainingBatch) -> dict[str, float]:
             logits = s.logits + W2 @ W1[s.previous]
             distance = (logits.softmax(0) - s.teacher.softmax(0)).abs().sum()
             rate = 1 - distance / 2
-            confidence = torch.sigmoid(proj.weight.double()[0] @ torch.cat([s.h, W1[s.previous]]) + proj.bias.double()[0])
+            confidence = torch.sigmoid(
+                proj.weight.double()[0] @ torch.cat([s.h, W1[s.previous]]) + proj.bias.double()[0]
+            )
             parts["cross_entropy"].append((w, nll(logits, s.gold)))
             parts["distance"].append((w, distance))
             parts["confidence"].append((w, -(rate * confidence.log() + (1 - rate) * (1 - confidence).log())))

@@ -1,4 +1,4 @@
-"""The drafter as SGLang builds it from our config.json and loads it from our tensors, with attention over a given context.
+"""The drafter as SGLang builds it from our config.json and tensors, with attention over a given context.
 
 Everything but the attention kernel is SGLang's: config parsing, modules, weight loading, projections, norms, rotary
 embedding, convolution. The kernel needs a server's cache; here it is plain softmax over [context; block].
