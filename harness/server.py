@@ -142,10 +142,13 @@ class Server:
         return "\n".join(self.text()[-TAIL_CHARS:].splitlines()[-TAIL_LINES:])
 
     def _cause(self, killed: bool) -> str:
-        """The exception that ended it; of a ``killed`` one only what follows a crash, for SGLang survives others."""
+        """The first exception of a crash, or the last one before an exit; SGLang survives the others that it prints."""
         said = self.text()
         crash = CRASH.search(said)
-        found = EXCEPTION.findall(said, crash.start() if crash else 0) if crash or not killed else []
+        if crash:
+            found = EXCEPTION.findall(said, crash.start())[:1]
+        else:
+            found = [] if killed else EXCEPTION.findall(said)[-1:]
         return f": {found[0][:300]}" if found else ""
 
     def _read(self, start: int) -> bytes:
