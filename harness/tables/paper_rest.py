@@ -17,6 +17,14 @@ from sglang_specbench.arms import DRAFTED, WINDOW
 # the paper's quantity -> how this tree's recipe says it: keys of contract.toml, or of lilicorr/recipe.toml
 RECIPE = {
     "Block size, of which drafted slots": "{window}, of which {drafted}",
+    "Candidates retained per slot": "{lilicorr_candidate_topk}",
+    "Dimension of the in and out vectors": "{lilicorr_factor_dim}",
+    "Cosine scale": "{lilicorr_logit_scale}",
+    "Scoring Transformer layers": "{lilicorr_num_layers}",
+    "Hidden width, heads, feed-forward width": "{lilicorr_hidden_size}, {lilicorr_num_heads}, {feed_forward:g}",
+    "Decay of the DFlash cross-entropy": "{beta}",
+    "Weight of the distractor penalty": "{distractor}",
+    "Weight of the reranker objective, Eq. (6)": "{gamma}",
     "Learning rate": "{learning_rate:g}",
     "Weight decay": "{weight_decay:g}",
     "Schedule": "{schedule}, {warm_up:.0%} warmup",
@@ -64,7 +72,7 @@ def _settings() -> dict[str, Any]:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
             found |= {k: v for k, v in table.items() if not isinstance(v, dict)}
             found |= {k: v for inner in table.values() if isinstance(inner, dict) for k, v in inner.items()}
-    return found
+    return found | {"feed_forward": found["lilicorr_mlp_ratio"] * found["lilicorr_hidden_size"]}
 
 
 def table16(results: Results) -> Table:

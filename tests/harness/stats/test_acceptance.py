@@ -20,8 +20,8 @@ def row(index, completion, histogram=None, **changes):
     hist = None if histogram is None else tuple(histogram) + (0,) * (16 - len(histogram))
     blocks = None if hist is None else sum(hist)
     fields = {
-        "index": index, "prompt_id": f"p{index}", "prompt_hash": "", "prompt_tokens": 5, "completion_tokens": completion,
-        "verify_ct": blocks, "correct_drafts": None if hist is None else sum(i * n for i, n in enumerate(hist)),
+        "index": index, "prompt_id": f"p{index}", "prompt_hash": "", "prompt_tokens": 5,
+        "completion_tokens": completion, "verify_ct": blocks, "correct_drafts": None if hist is None else sum(i * n for i, n in enumerate(hist)),
         "histogram": hist, "sent_s": float(index), "first_token_s": index + 1.0,
         "done_s": index + 1.0 + (blocks or 0), "output_hash": "",
     }  # fmt: skip

@@ -117,7 +117,7 @@ def test_closure_is_exact(results):
 
 
 def test_noise_floor_finds_the_launch_noise_and_none_in_greedy_tau(results):
-    """Launch noise 0.2 %; 16 A/A sets: the pooled s has a relative deviation of 18 %, so 0.1-0.4 % is over 5 of them."""
+    """Launch noise 0.2 %, 16 A/A sets: the pooled s has a relative deviation of 18 %; 0.1 to 0.4 % is wide enough."""
     floors = noise.floors(results, "throughput")[("Qwen3-8B", 0.0, 1)]
     s = floors.value / (2.12 * np.sqrt(2))  # t(0.975, 16)
     assert floors.n == 16

@@ -18,10 +18,11 @@ def table():
     columns = (Column(name="τ", group="A"), Column(name="tok/s", group="A", decimals=0), Column(name="note", group=""))
     number_cell = Cell(content=Estimate(7.5, 7.1, 8.0, 30, "1 + correct / blocks"), mark="best")
     hole = Cell(content=Missing(HOSTILE))
+    tied = Cell(content=Estimate(99.5, None, None, 1, "m"), mark="tie")
     rows = (
         Row(label="x", section="T = 0", cells=(number_cell, hole, *words("plain"))),
-        Row(label=HOSTILE, section="T = 1", cells=(hole, Cell(content=Estimate(99.5, None, None, 1, "m"), mark="tie"), *words("")),),
-    )  # fmt: skip
+        Row(label=HOSTILE, section="T = 1", cells=(hole, tied, *words(""))),
+    )
     return Table(name="t", title=HOSTILE, stub="Where", columns=columns, rows=rows, notes=("a note",))
 
 
@@ -82,7 +83,8 @@ def test_latex_compiles(tmp_path):
 
 
 def test_terminal_takes_words_as_words():
-    odd = Table(name="t", title="[bold]x", stub="[red]", columns=(Column(name="[b]"),), rows=(Row(label="[i]", cells=words("[u]y")),))  # fmt: skip
+    row = Row(label="[i]", cells=words("[u]y"))
+    odd = Table(name="t", title="[bold]x", stub="[red]", columns=(Column(name="[b]"),), rows=(row,))
     text = terminal(odd)
     for word in ("[bold]x", "[red]", "[b]", "[i]", "[u]y"):
         assert word in text
