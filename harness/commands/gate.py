@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,6 +20,9 @@ LOOKS = 4  # planned looks with --until-decided: the run as it is, and up to thr
 def gate(
     run: Annotated[Path, typer.Argument(help="Run folder of the candidate.")],
     baseline: Annotated[Path, typer.Option(help="Baseline file, or a run folder to compare with.")] = BASELINE,
+    metric: Annotated[
+        Literal["both", "tau", "throughput"], typer.Option(help="tau alone where speed means nothing: shared runners.")
+    ] = "both",
     alpha: Annotated[float, typer.Option(help="Odds of calling an unchanged candidate a regression.")] = 0.01,
     tau_margin: Annotated[float, typer.Option(help="Smallest relative drop of tau that matters.")] = 0.01,
     throughput_margin: Annotated[float, typer.Option(help="Smallest relative drop of throughput that matters.")] = 0.03,
@@ -35,11 +38,17 @@ def gate(
     from harness.gate import baseline as accepted
     from harness.gate import history as lines
     from harness.gate import record, report
-    from harness.gate.verdict import Rules
+    from harness.gate.verdict import METRICS, Rules
 
     against = baseline if baseline.is_dir() else accepted.load(baseline)[1]
     looks = LOOKS if until_decided else 1
-    rules = Rules(alpha=alpha, tau_margin=tau_margin, throughput_margin=throughput_margin, looks=looks)
+    rules = Rules(
+        metrics=METRICS if metric == "both" else (metric,),
+        alpha=alpha,
+        tau_margin=tau_margin,
+        throughput_margin=throughput_margin,
+        looks=looks,
+    )
     outcome = _decide(run, against, rules, budget_minutes)
     text = report.markdown(outcome, against.name, run.name)
     typer.echo(text)

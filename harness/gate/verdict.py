@@ -18,6 +18,7 @@ from harness.gate.match import Trouble, relative, tau_changes, throughputs, trou
 if TYPE_CHECKING:
     from harness.store import Frames
 
+METRICS = ("tau", "throughput")
 EXIT = {"ok": 0, "regression": 1, "inconclusive": 3, "invalid": 4, "infrastructure": 5}
 
 
@@ -25,6 +26,7 @@ EXIT = {"ok": 0, "regression": 1, "inconclusive": 3, "invalid": 4, "infrastructu
 class Rules:
     """What the gate is asked to hold. Margins are relative drops; ``looks`` counts planned looks at the data."""
 
+    metrics: tuple[str, ...] = METRICS
     alpha: float = 0.01
     tau_margin: float = 0.01
     throughput_margin: float = 0.03
@@ -56,7 +58,7 @@ def gate(baseline: "Frames", candidate: "Frames", rules: Rules, floor: tuple[flo
         verdict = "invalid" if trouble[0].code == EXIT["invalid"] else "infrastructure"
         return Outcome(verdict=verdict, judgements=(), troubles=tuple(trouble))
     shared = _arms(baseline) & _arms(candidate)
-    level = spent(rules.alpha, 2 * len(shared), rules.looks)
+    level = spent(rules.alpha, len(rules.metrics) * len(shared), rules.looks)
     judged = [
         j for target, arm in sorted(shared) for j in _judge_arm(baseline, candidate, target, arm, rules, level, floor)
     ]
@@ -85,14 +87,16 @@ def _judge_arm(
 ) -> list[Judgement]:
     judged = []
     changes = tau_changes(baseline, candidate, target, arm)
-    if changes:
+    if changes and "tau" in rules.metrics:
         margin = -math.log1p(-rules.tau_margin)
         effect = tau_effect(list(changes.values()))
         judged.append(_judgement(effect, margin, level, target, arm, "tau", "pooled", int(effect.df) + 1))
         for setting, change in changes.items():
             one = tau_effect([change])
             judged.append(_judgement(one, margin, level, target, arm, "tau", setting, len(change.prompts)))
-    return judged + _judge_throughput(baseline, candidate, target, arm, rules, level, floor)
+    if "throughput" in rules.metrics:
+        judged += _judge_throughput(baseline, candidate, target, arm, rules, level, floor)
+    return judged
 
 
 def _judge_throughput(
