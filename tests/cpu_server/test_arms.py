@@ -36,9 +36,9 @@ Answers = list[list[int]]
 
 
 @pytest.fixture(scope="module")
-def greedy(launch_of: Callable[..., Launch], tmp_path_factory: pytest.TempPathFactory) -> Answers:
+def greedy(launch_of: Callable[..., Launch], nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What plain decoding answers at temperature 0."""
-    with serve(launch_of("ar", "none"), tmp_path_factory.mktemp("ar") / "log", start_ordinarily) as server:
+    with serve(launch_of("ar", "none"), tmp_path_factory.mktemp("ar") / "log", nursery) as server:
         check_server(server, "ar", "none")
         answers = ids(server.generate(PROMPTS, 0))
         assert ids([server.generate([p], 0)[0] for p in PROMPTS]) == answers
@@ -51,8 +51,10 @@ def arm_server(
     request: pytest.FixtureRequest,
     launch_of: Callable[..., Launch],
     nursery: Nursery,
+    greedy: Answers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
+    """``greedy`` first: one server at a time."""
     arm, proposal = request.param
     with serve(launch_of(arm, proposal), tmp_path_factory.mktemp(arm) / "log", nursery) as server:
         yield server
@@ -120,6 +122,12 @@ def test_same_seed_repeats_and_another_differs(
         with serve(launch_of("lilicorr", "sampled", seed), tmp_path / f"log{run}", nursery) as server:
             answers.append(ids([server.generate([p], 1, tokens=16)[0] for p in PROMPTS[:2]]))
     assert answers[0] == answers[1] != answers[2]
+
+
+def test_a_server_started_as_users_start_it(launch_of: Callable[..., Launch], greedy: Answers, tmp_path: Path) -> None:
+    with serve(launch_of("dflash", "argmax"), tmp_path / "log", start_ordinarily) as server:
+        check_server(server, "dflash", "argmax")
+        assert ids(server.generate(PROMPTS, 0)) == greedy
 
 
 def test_without_configuration_the_plugin_does_nothing(
