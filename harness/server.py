@@ -144,11 +144,12 @@ class Server:
     def _cause(self, killed: bool) -> str:
         """The first exception of a crash, or the last one before an exit; SGLang survives the others that it prints."""
         said = self.text()
-        crash = CRASH.search(said)
-        if crash:
+        if crash := CRASH.search(said):
             found = EXCEPTION.findall(said, crash.start())[:1]
+        elif killed:
+            found = []
         else:
-            found = [] if killed else EXCEPTION.findall(said)[-1:]
+            found = EXCEPTION.findall(said)[-1:]
         return f": {found[0][:300]}" if found else ""
 
     def _read(self, start: int) -> bytes:
