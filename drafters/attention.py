@@ -1,8 +1,9 @@
 """Block attention: a block's rows see their own sequence strictly before the anchor, and their own block both ways.
 
-Two exact forms. `two_part` scores context and block apart and takes one softmax over both: no row ever meets another
-block, so nothing of size (all rows)^2 exists; it serves CPUs and decoding. `flex` is the same for CUDA, where the
-scores must not be written out. `dense_mask` states the rule once more as a table, for tests.
+Two exact forms. `two_part` lays the context and a block's own rows side by side for each block: no row ever meets
+another block, so nothing of size (all rows)^2 exists; it serves CPUs and decoding. `flex` is the same for training on
+CUDA, where the context must not be copied for every block. `dense_mask` states the rule once more as a table, for
+tests.
 
 Shapes: B sequences, S context positions, N blocks, R rows, Q query heads, K key heads, E head width.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from drafters.blocks import Blocks
@@ -25,20 +27,21 @@ def attend(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, T
 
 def two_part(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, Tensor], blocks: Blocks) -> Tensor:
     B, N, R, Q, E = q_BNRQE.shape
-    (ck_BSKE, cv_BSKE), (k_BNRKE, v_BNRKE) = context, own
-    S, K = ck_BSKE.shape[1:3]
-    # X = R * (Q / K): the rows of all query heads that share a key head
-    q_BKNXE = q_BNRQE.view(B, N, R, K, Q // K, E).permute(0, 3, 1, 2, 4, 5).reshape(B, K, N, -1, E) * E**-0.5
-    far_BKNXS = (q_BKNXE.flatten(2, 3) @ ck_BSKE.permute(0, 2, 3, 1)).view(B, K, N, -1, S)
-    hidden_BNS = torch.arange(S, device=q_BNRQE.device) >= blocks.anchor_BN[..., None]
-    far_BKNXS = far_BKNXS.masked_fill(hidden_BNS[:, None, :, None], float("-inf"))
-    near_BKNXR = q_BKNXE @ k_BNRKE.permute(0, 3, 1, 4, 2)
-    weights = torch.cat([far_BKNXS, near_BKNXR], -1).softmax(-1)
-    far, near = weights.split([S, R], -1)
-    out_BKNXE = (far.flatten(2, 3) @ cv_BSKE.transpose(1, 2)).view(B, K, N, -1, E) + near @ v_BNRKE.permute(
-        0, 3, 1, 2, 4
-    )
-    return out_BKNXE.view(B, K, N, R, Q // K, E).permute(0, 2, 3, 1, 4, 5).reshape(B, N, R, Q, E)
+    S, K = context[0].shape[1:3]
+    # Z = B * N blocks; X = R * (Q / K): the rows of all query heads that share a key head; L = S + R
+    q_ZKXE = q_BNRQE.view(B, N, R, K, Q // K, E).permute(0, 1, 3, 2, 4, 5).reshape(B * N, K, -1, E)
+    keys_ZKLE, values_ZKLE = (_side_by_side(far, near) for far, near in zip(context, own, strict=True))
+    place_L = torch.arange(S + R, device=q_BNRQE.device)
+    sees_BNL = (place_L < blocks.anchor_BN[..., None]) | (place_L >= S)
+    sees_ZKXL = sees_BNL.view(B * N, 1, 1, -1).expand(-1, 1, q_ZKXE.shape[2], -1)
+    out_ZKXE = F.scaled_dot_product_attention(q_ZKXE, keys_ZKLE, values_ZKLE, attn_mask=sees_ZKXL)
+    return out_ZKXE.view(B, N, K, R, Q // K, E).permute(0, 1, 3, 2, 4, 5).reshape(B, N, R, Q, E)
+
+
+def _side_by_side(far_BSKE: Tensor, near_BNRKE: Tensor) -> Tensor:
+    """The context's and each block's own, for every block: [B * N, K, S + R, E]."""
+    far_BNSKE = far_BSKE[:, None].expand(-1, near_BNRKE.shape[1], -1, -1, -1)
+    return torch.cat([far_BNSKE, near_BNRKE], 2).flatten(0, 1).transpose(1, 2)
 
 
 def flex(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, Tensor], blocks: Blocks) -> Tensor:
