@@ -18,10 +18,10 @@ PLACE = Setting(target="T", arm="dflash", benchmark="gsm8k", temperature=0.0)
 def row(index, completion, histogram=None, **changes):
     """A request that committed ``histogram`` (index = drafts accepted), a second per block after 1 s of prefill."""
     hist = None if histogram is None else tuple(histogram) + (0,) * (16 - len(histogram))
-    blocks = None if hist is None else sum(hist)
+    blocks, correct = (None, None) if hist is None else (sum(hist), sum(i * n for i, n in enumerate(hist)))
     fields = {
         "index": index, "prompt_id": f"p{index}", "prompt_hash": "", "prompt_tokens": 5,
-        "completion_tokens": completion, "verify_ct": blocks, "correct_drafts": None if hist is None else sum(i * n for i, n in enumerate(hist)),
+        "completion_tokens": completion, "verify_ct": blocks, "correct_drafts": correct,
         "histogram": hist, "sent_s": float(index), "first_token_s": index + 1.0,
         "done_s": index + 1.0 + (blocks or 0), "output_hash": "",
     }  # fmt: skip
