@@ -13,6 +13,7 @@ arm is not in the model: it is part of the residual, as are prefill and queueing
 
 from dataclasses import dataclass, replace
 
+from harness.model import presets
 from harness.model.roofline import Hardware, step
 from harness.model.shape import Shape
 from harness.stats.estimate import Estimate
@@ -82,3 +83,11 @@ def _prediction(
         predicted=tau.value * token_ms / block_ms,
         measured=measured,
     )
+
+
+def hardware_of(results: Results) -> Hardware | None:
+    """The preset whose name is in the run's device name (``NVIDIA H100 80GB HBM3``) or None; the paper's is an H100."""
+    if results.cells is None:
+        return presets.hardware("h100")
+    device = str(results.cells.env_device_name.iloc[0]).lower()
+    return next((presets.hardware(name) for name in presets.tables("hardware.toml") if name in device), None)
