@@ -29,7 +29,7 @@ def draw(results: Results) -> Figure | None:
     figure, axis = plt.subplots(figsize=(style.WIDTH / 2, style.WIDTH / 2))
     for arm in dict.fromkeys(p[0] for p in found):
         own = [p for p in found if p[0] == arm]
-        look = {**style.line(arm), "linestyle": "none", "markersize": 3}
+        look = {**style.line(arm), "linewidth": 0, "markersize": 3}
         axis.plot([p[1] for p in own], [p[2] for p in own], **look)
     ends = [min(p[2] for p in found), max(p[2] for p in found)]
     axis.plot(ends, ends, color="#bbbbbb", linewidth=0.8, zorder=0)
