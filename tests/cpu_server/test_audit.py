@@ -4,8 +4,9 @@ Mini models, 1,200 samples a server, four in flight. Odds of a false alarm on an
 its tests), with a fixed seed. About three minutes on two idle cores.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -15,25 +16,42 @@ from harness.audit.certificate import Sampled
 from harness.audit.chisquare import holm
 from harness.audit.examine import Examiner
 from harness.audit.reference import Design, Reference
+from harness.elsewhere import Elsewhere
 from harness.sweep import load
-from sglang_specbench.launch import STAND_IN
+from sglang_specbench.launch import STAND_IN, Launch
+from tests.cpu_server.servers import Nursery, free_port, serve
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]
 DESIGN = Design(samples=1200)
-HONEST: dict[str, Sampled] = {}  # arm -> its samples, for the comparison of acceptance
 
 
-@dataclass(frozen=True)
+@dataclass
 class Bench:
-    subject: session.Subject
-    reference: Reference
+    """The mini target, its reference, and servers of its arms with or without a planted fault."""
 
-    def sampled(self, arm: str) -> Sampled:
+    nursery: Nursery
+    folder: Path
+    fault: str = ""
+    honest: dict[str, Sampled] = field(default_factory=dict)  # arm -> its samples
+    reference: Reference = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.subject = subjects.subject(load("demo"), "mini", self.serve, remote=False)
+        prompts = subjects.prompt_ids(Path(self.subject.target.path), "mini")
+        self.reference = session.reference(self.subject, prompts, DESIGN)
+
+    @contextlib.contextmanager
+    def serve(self, launch: Launch) -> Iterator[Elsewhere]:
+        planted = {"SPECBENCH_TEST_PATCH": f"faults:{self.fault}", "PYTHONPATH": f"{STAND_IN}:{Path(__file__).parent}"}
+        launch = replace(launch, port=free_port())
+        with serve(launch, self.folder / "log", self.nursery, planted if self.fault else {}):
+            yield Elsewhere(f"http://127.0.0.1:{launch.port}")
+
+    def sampled(self, arm: str, fault: str = "") -> Sampled:
         """Samples of a fresh server of ``arm``, whatever it attests."""
+        self.fault = fault
         draft = subjects.arms(load("demo"), "mini", [arm], "cpu")[arm]
-        launch = self.subject.arm(arm, draft, seed=42)
-        with self.subject.serve(launch) as server:
-            server.wait_ready(self.subject.start_timeout_s)
+        with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
             return self.subject.on(
                 server,
                 lambda probe: Examiner(probe, self.reference, DESIGN).sampled(DESIGN.untruncated, 4, DESIGN.samples),
@@ -41,26 +59,15 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    subject = subjects.subject(load("demo"), "mini", subjects.here(tmp_path_factory.mktemp("audit")), remote=False)
-    prompts = subjects.prompt_ids(Path(subject.target.path), "mini")
-    return Bench(subject, session.reference(subject, prompts, DESIGN))
-
-
-@pytest.fixture
-def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    def set_fault(name: str) -> None:
-        monkeypatch.setenv("SPECBENCH_TEST_PATCH", f"faults:{name}")
-        monkeypatch.setenv("PYTHONPATH", f"{STAND_IN}:{Path(__file__).parent}")
-
-    return set_fault
+def bench(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(nursery, tmp_path_factory.mktemp("audit"))
 
 
 @pytest.mark.parametrize("arm", ["dflash", "dspark"])
 def test_an_honest_server_passes(bench: Bench, arm: str) -> None:
-    HONEST[arm] = bench.sampled(arm)
-    assert min(holm(HONEST[arm].tests)) > DESIGN.level
-    assert HONEST[arm].accepted > 100
+    found = bench.honest[arm] = bench.sampled(arm)
+    assert min(holm(found.tests)) > DESIGN.level
+    assert found.accepted > 100
 
 
 @pytest.mark.parametrize(
@@ -72,16 +79,15 @@ def test_an_honest_server_passes(bench: Bench, arm: str) -> None:
         ("verify_unless_likely", "dflash"),
     ],
 )
-def test_a_planted_fault_fails(bench: Bench, plant: Callable[[str], None], fault: str, arm: str) -> None:
-    plant(fault)
-    found = bench.sampled(arm)
+def test_a_planted_fault_fails(bench: Bench, fault: str, arm: str) -> None:
+    """After the honest servers of the same arms, whose acceptance length it hardly changes."""
+    found = bench.sampled(arm, fault)
     assert min(holm(found.tests)) < 1e-6
-    assert HONEST[arm].tau is not None
-    assert found.tau == pytest.approx(HONEST[arm].tau, rel=0.3)
+    assert found.tau == pytest.approx(bench.honest[arm].tau, rel=0.3)
 
 
-def test_a_server_with_a_fault_gets_no_certificate(bench: Bench, plant: Callable[[str], None]) -> None:
-    plant("resample_from_p")
+def test_a_server_with_a_fault_gets_no_certificate(bench: Bench) -> None:
+    bench.fault = "resample_from_p"
     draft = subjects.arms(load("demo"), "mini", ["dflash"], "cpu")["dflash"]
     with pytest.raises(session.NotAttested, match="verification"):
         session.audit(bench.subject, "dflash", draft, bench.reference, DESIGN)
