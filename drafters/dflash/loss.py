@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from drafters.blocks import TrainingBatch
-from drafters.crossentropy import decay, negative_log_likelihood, over_rows
+from drafters.crossentropy import decay, frozen_head_loss
 from drafters.drafter import Drafter
 from drafters.losses import Loss, prefix_counts
 
@@ -28,11 +28,8 @@ def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:
     h_MDH, _ = drafter(batch)
     labels = batch.labels(h_MDH.shape[1])
 
-    def rows(h_RH: Tensor, gold_R: Tensor) -> tuple[Tensor, ...]:
-        logits_RV = h_RH @ batch.head_VH.T
-        return negative_log_likelihood(logits_RV, gold_R), logits_RV.argmax(-1) == gold_R
-
-    nll_MD, right_MD = over_rows(rows, len(batch.head_VH), h_MDH, labels.gold_MD)
+    nll_R, right_R = frozen_head_loss(h_MDH.flatten(0, 1), batch.head_VH, labels.gold_MD.flatten())
+    nll_MD, right_MD = nll_R.view_as(labels.gold_MD), right_R.view_as(labels.gold_MD)
     if weights.dpace_alpha:
         w_MD = dpace((-nll_MD.detach()).exp(), labels.supervised_MD, weights.dpace_alpha)
     else:
