@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness import published, store
+from harness import plan, published, store
 from harness.stats.measure import measure
 from harness.stats.results import Results
 from sglang_specbench.errors import UserError
 
 
 def load_results(*runs: str) -> Results:
-    """Estimates of one run, or of several folders as one.
+    """Estimates of one run, or of several folders as one; what their plans still lack is a hole.
 
     `UserError` for no such folder, a folder without cells, or runs that were measured under unlike conditions.
     """
@@ -23,7 +23,8 @@ def load_results(*runs: str) -> Results:
     frames = store.load(folders[0]) if len(folders) == 1 else merged(folders)
     if frames.cells.empty:
         raise UserError(f"{', '.join(runs)}: no cells", "measure some: specbench run")
-    return measure(frames.cells, frames.rows, " + ".join(runs))
+    planned = [cell for f in folders if (f / "plan.json").is_file() for cell in plan.read(f).cells]
+    return measure(frames.cells, frames.rows, " + ".join(runs), planned)
 
 
 def merged(folders: Sequence[Path]) -> store.Frames:

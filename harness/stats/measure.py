@@ -6,12 +6,13 @@ allocation, then averaged like everything else.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
 
+from harness.cell import Cell
 from harness.stats import average, headcost, speed
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
 from harness.stats.measured import METHODS, Measured, add_speedups, measured, setting_of
@@ -33,11 +34,14 @@ ALIKE = {
 NO_AR = "no ok AR cell in the same allocation"
 
 
-def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str) -> Results:
-    """Every estimate of a run; ``cells`` and ``rows`` as `harness.store.load` gives them."""
+def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterable[Cell] = ()) -> Results:
+    """Every estimate of a run; ``cells`` and ``rows`` as `harness.store.load` gives them.
+
+    ``planned`` cells that are not among ``cells`` were not run yet, and make holes as failed ones do.
+    """
     cells = cells.sort_values(["started_at", "order"], kind="stable", ignore_index=True)  # targets as they were run
     _refuse_unlike(cells, name)
-    results = Results(name=name, cells=cells, holes=_holes(cells))
+    results = Results(name=name, cells=cells, holes=_holes(cells, planned))
     steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
     whole: list[Measured] = []
     for panel in panels(cells, rows):
@@ -69,12 +73,15 @@ def _refuse_unlike(cells: pd.DataFrame, name: str) -> None:
                     )
 
 
-def _holes(cells: pd.DataFrame) -> dict[Setting, str]:
+def _holes(cells: pd.DataFrame, planned: Iterable[Cell]) -> dict[Setting, str]:
     """Settings of which a seed has no ok cell, and why."""
     outcomes: dict[Setting, dict[object, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells.itertuples():
         why = "" if cell.outcome == "ok" else f"{cell.outcome}: {cell.reason}".removesuffix(": ")
         outcomes[setting_of(cell)][cell.seed].append(why)
+    known = set(cells.cell)
+    for waiting in (c for c in planned if c.id not in known):
+        outcomes[setting_of(waiting)][waiting.seed].append("not run yet")
     lacking = {
         setting: [f"seed {seed}: {reasons[0]}" for seed, reasons in seeds.items() if all(reasons)]
         for setting, seeds in outcomes.items()

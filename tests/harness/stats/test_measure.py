@@ -143,6 +143,15 @@ def test_a_failed_repeat_leaves_the_other(tmp_path, made):
     assert len(found.sources[AT]) == 1
 
 
+def test_a_planned_cell_that_was_not_run_makes_a_hole_too(tmp_path, made):
+    """Two of three seeds are no mean over seeds."""
+    late = [h.cell for h, _ in made if (h.cell.arm, h.cell.seed) == ("lilicorr", 44)]
+    frames = store.load(synthetic.write(tmp_path, [(h, r) for h, r in made if h.cell not in late]))
+    found = measure(frames.cells, frames.rows, "made", [h.cell for h, _ in made])
+    assert found.get(SAMPLED, "tau") == Missing("seed 44: not run yet")
+    assert isinstance(found.get(AT, "tau"), Estimate)
+
+
 def test_without_ar_no_speedup_and_a_missing_benchmark_no_average(tmp_path, made):
     changed = [
         synthetic.failed(h, "oom", "8 GB") if (h.cell.arm, h.cell.prompt_set) == ("ar", "mt-bench") else (h, r)
