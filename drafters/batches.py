@@ -17,7 +17,7 @@ class Order:
         self._epoch, self._order = -1, [0]
 
     def indices(self, step: int, rank: int = 0, world: int = 1) -> list[int]:
-        """Indices of the samples of 0-based ``step`` that ``rank`` trains on (every ``world``-th one), short to long."""
+        """Indices of the samples of 0-based ``step`` that ``rank`` trains on, short to long."""
         epoch, position = divmod(step, self.steps_per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, list(range(len(self.lengths)))
