@@ -20,8 +20,8 @@ from scipy.stats import chi2, ncx2
 from harness.audit.law import Law, Prefix
 
 LEAST_EXPECTED = 5.0  # Cochran's rule for a cell
-LEAST_SHARE = 0.05  # of a prefix's samples: finer cells cost power against a bias of a few tokens
-LEAST_SAMPLES = 100  # of a prefix that is judged by itself
+LEAST_SHARE = 0.1  # of a prefix's samples: finer cells cost power against a bias of a few tokens
+LEAST_SAMPLES = 200  # of a prefix that is judged by itself
 POWER = 0.95
 
 

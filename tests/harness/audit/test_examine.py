@@ -1,0 +1,120 @@
+"""The whole audit of one arm on a made-up server: a Markov chain that answers at once.
+
+The honest one samples by its law (false alarm: 1 in 1,000, fixed seed); the others are wrong in one way each.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.audit import reference
+from harness.audit.certificate import Certificate, Seeds
+from harness.audit.examine import Examiner
+from harness.audit.law import Raw, Sampling, processed
+from harness.audit.probe import _raw
+from harness.audit.reference import Design
+from harness.wire import Answer
+
+V = 12
+TABLE = np.random.default_rng(4).dirichlet(np.full(V, 0.25), V)
+PROMPTS = {f"p{i}": (i, i + 1) for i in range(6)}
+DESIGN = Design(samples=2000, greedy_tokens=8)
+
+
+class Chain:
+    """A `Probe` whose target is `TABLE`; ``table`` is what it really samples from."""
+
+    def __init__(self, table=TABLE, seed=0, cut=True):
+        self.table, self.cut = table, cut
+        self.generator = np.random.default_rng(seed)
+
+    def raw(self, last):
+        order = np.argsort(-TABLE[last], kind="stable")
+        return Raw(order, np.log(np.maximum(TABLE[last][order], 1e-300)))
+
+    async def conditionals(self, prefixes, head):
+        return [self.raw(p[-1]) for p in prefixes]
+
+    async def greedy(self, ids, tokens, head=2):
+        out, places = list(ids), []
+        for _ in range(tokens):
+            places.append(self.raw(out[-1]))
+            out.append(int(self.table[out[-1]].argmax()))
+        return tuple(out[len(ids) :]), places
+
+    async def answers(self, prompts, request, concurrency):
+        return [answer((await self.greedy(ids, request.max_new_tokens))[0]) for ids in prompts]
+
+    async def samples(self, ids, sampling, tokens, count, concurrency):
+        return [answer(self.walk(ids[-1], sampling, tokens)) for _ in range(count)]
+
+    def walk(self, last, sampling, tokens):
+        out = []
+        for _ in range(tokens):
+            order = np.argsort(-self.table[last], kind="stable")
+            logs = np.log(np.maximum(self.table[last][order], 1e-300))
+            p = processed(logs, sampling if self.cut else Sampling())
+            last = int(order[self.generator.choice(V, p=p / p.sum())])
+            out.append(last)
+        return tuple(out)
+
+
+def answer(tokens):
+    return Answer(
+        text="", output_ids=tokens, prompt_tokens=2, completion_tokens=len(tokens), cached_tokens=0, retractions=0,
+        finish="length", finish_message="", first_token_s=None, verify_ct=2, correct_drafts=1, histogram=None,
+        cap_histogram=None,
+    )  # fmt: skip
+
+
+def audited(server):
+    known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
+    greedy, sampled = asyncio.run(Examiner(server, known, DESIGN).examine("float32"))
+    return Certificate(
+        target="t", arm="lilicorr", proposal="sampled", target_digest="a", draft_digest="b", weights_date="", date="",
+        versions={}, attestation={}, false_alarm=DESIGN.level, prompt=known.sampled, greedy=greedy, sampled=sampled,
+        seeds=Seeds(repeats=True, differs=True),
+    )  # fmt: skip
+
+
+def test_an_honest_server_passes():
+    found = audited(Chain(seed=3))
+    assert (found.verdict, found.reasons) == ("pass", ())
+    assert [g.concurrency for g in found.greedy] == [1, 4]
+    assert [(s.setting, s.concurrency, s.samples) for s in found.sampled] == [
+        ("T=1", 4, 2000), ("T=1", 1, 500), ("T=0.8 top-k 12", 4, 500), ("T=1 top-p 0.9", 4, 500),
+    ]  # fmt: skip
+
+
+def test_a_sharper_server_fails_on_its_samples_only():
+    sharper = TABLE**1.3
+    found = audited(Chain(sharper / sharper.sum(1, keepdims=True), seed=3))
+    assert found.verdict == "fail"
+    assert all(not g.divergences for g in found.greedy)
+
+
+def test_a_server_that_ignores_truncation_fails_on_forbidden_tokens():
+    found = audited(Chain(seed=3, cut=False))
+    assert any("forbidden" in reason for reason in found.reasons)
+
+
+def test_another_argmax_fails_at_temperature_zero():
+    swapped = TABLE[:, ::-1]
+    assert any("T=0" in reason for reason in audited(Chain(swapped, seed=3)).reasons)
+
+
+def test_the_sampled_prompt_is_one_in_doubt():
+    known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
+    assert known.sampled in PROMPTS
+    assert set(known.raw) >= {()}
+    assert known.control == {name: ids for name, (ids, _) in known.greedy.items()}
+    law = known.law(replace(Sampling(), top_p=0.9))
+    assert sum(law.conditionals[()].values()) == pytest.approx(1)
+
+
+def test_log_probabilities_are_read_as_the_server_sends_them():
+    raw = _raw([[-2.0, 7, None], [-0.2, 3, None], [-2.0, 5, None]])
+    assert raw.tokens.tolist() == [3, 7, 5]
+    assert raw.logprobs.tolist() == [-0.2, -2.0, -2.0]
