@@ -54,21 +54,27 @@ class Probe(Client):
         return [found[index] for index in range(len(prompts))]
 
     async def samples(self, ids: Prefix, sampling: Sampling, tokens: int, count: int, concurrency: int) -> list[Answer]:
-        """``count`` answers of exactly ``tokens`` tokens to one prompt."""
-        request = Request(**asdict(sampling), max_new_tokens=tokens, ignore_eos=True)
-        return await self.answers([ids] * count, request, concurrency)
+        """``count`` answers of exactly ``tokens`` tokens to one prompt, ``concurrency`` sent and awaited together."""
+        request = asdict(Request(**asdict(sampling), max_new_tokens=tokens, ignore_eos=True))
+        found = list[Answer]()
+        while len(found) < count:
+            prompts = [list(ids)] * min(concurrency, count - len(found))
+            found += map(Answer.parse, await self._post({"input_ids": prompts, "sampling_params": request}))
+        return found
 
     async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[dict[str, Any]]:
-        body = {
-            "input_ids": prompts,
-            "sampling_params": asdict(request),
-            "return_logprob": True,
-            "top_logprobs_num": head,
-        }
-        async with asyncio.timeout(self.timeout_s):
-            status, text = await self._call("POST", "/generate", body)
+        wanted = {"return_logprob": True, "top_logprobs_num": head}
+        return await self._post({"input_ids": prompts, "sampling_params": asdict(request), **wanted})
+
+    async def _post(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Several prompts in one ``/generate``; the answers in their order. Raises `Failure`."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                status, text = await self._call("POST", "/generate", body)
+        except TimeoutError:
+            raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
         if status != 200:
-            raise Failure("invalid", f"/generate with log-probabilities: HTTP {status}: {text[:200]}")
+            raise Failure("invalid", f"/generate: HTTP {status}: {text[:200]}")
         return list(json.loads(text))
 
 
