@@ -1,8 +1,8 @@
 """Block attention: a block's rows see their own sequence strictly before the anchor, and their own block both ways.
 
 Two exact forms. `two_part` lays the context and a block's own rows side by side for each block: no row ever meets
-another block, so nothing of size (all rows)^2 exists; it serves CPUs and decoding. `flex` is the same for training on
-CUDA, where the context must not be copied for every block. `dense_mask` states the rule once more as a table, for
+another block, so nothing of size (all rows)^2 exists; it serves CPUs and decoding. `flex` is the same for packed blocks
+on CUDA, where the context must not be copied for every block. `dense_mask` states the rule once more as a table, for
 tests.
 
 Shapes: B sequences, S context positions, N blocks, R rows, Q query heads, K key heads, E head width.
@@ -21,7 +21,8 @@ from drafters.blocks import Blocks
 
 def attend(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, Tensor], blocks: Blocks) -> Tensor:
     """Attention output [B, N, R, Q, E]; ``context`` is (keys, values) [B, S, K, E], ``own`` [B, N, R, K, E]."""
-    form = flex if q_BNRQE.is_cuda and torch.is_grad_enabled() else two_part
+    packed = q_BNRQE.shape[1] > 1
+    form = flex if q_BNRQE.is_cuda and packed else two_part
     return form(q_BNRQE, context, own, blocks)
 
 
@@ -60,7 +61,7 @@ def flex(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor, Ten
 def _compiled_flex() -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention, dynamic=False)
+    return torch.compile(flex_attention, dynamic=True)  # every batch has another length
 
 
 def block_mask(blocks: Blocks) -> Any:

@@ -8,7 +8,6 @@ Shapes: B blocks, D drafted slots, H width, V vocabulary, K candidates.
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 
@@ -40,4 +39,4 @@ class Proposal:
 
 def over_vocabulary(q_BDK: Tensor, ids_BDK: Tensor, vocabulary: int) -> Tensor:
     """Candidates' probabilities put into the whole vocabulary, zero elsewhere."""
-    return torch.zeros(*q_BDK.shape[:-1], vocabulary, dtype=q_BDK.dtype).scatter(-1, ids_BDK, q_BDK)
+    return q_BDK.new_zeros(*q_BDK.shape[:-1], vocabulary).scatter(-1, ids_BDK, q_BDK)

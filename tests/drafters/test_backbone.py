@@ -1,9 +1,12 @@
 """Attention's forms against one dense table, and packed blocks against each block alone."""
 
+import warnings
+
 import pytest
 import torch
 from torch import Tensor
 
+from drafters import attention
 from drafters.attention import dense_mask, flex, two_part
 from drafters.blocks import Blocks
 from tests.drafters.models import H, tiny_drafter
@@ -46,6 +49,18 @@ def test_two_part_equals_dense() -> None:
     q, rest, blocks = inputs()
     out = two_part(q, (rest[0], rest[1]), (rest[2], rest[3]), blocks)
     torch.testing.assert_close(out.double(), dense(q, rest, blocks), rtol=0, atol=1e-6)
+
+
+def test_flex_equals_dense_without_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mask and layout on a CPU, with the kernel's plain form (which warns that it is slow)."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    monkeypatch.setattr(attention, "_compiled_flex", lambda: flex_attention)
+    q, rest, blocks = inputs()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = flex(q, (rest[0], rest[1]), (rest[2], rest[3]), blocks)
+    torch.testing.assert_close(out.double(), dense(q, rest, blocks), rtol=0, atol=1e-5)
 
 
 @pytest.mark.gpu
