@@ -1,6 +1,5 @@
 """The table that a run ends with: per arm and prompt set, every tau, throughput, speedup, and what failed and why."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from harness.stats.setting import AVERAGE, Setting, printed
 from harness.store import Frames
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Cell, Column, Row, Table, Text, words
+from harness.whole_file import write_text
 from sglang_specbench.arms import ARMS
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
@@ -46,7 +46,7 @@ def report(run_dir: Path, console: Console) -> int:
     for table in tables:
         console.print(terminal(table), end="", markup=False, highlight=False, soft_wrap=True)
     text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
-    _replace(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
+    write_text(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
     console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)
     return int(any(found.broken for found in compared))
 
@@ -111,9 +111,3 @@ def _cautions(results: Results, settings: Sequence[Setting]) -> list[str]:
 
 def _and_more(names: Sequence[str]) -> str:
     return f" and {len(names) - 1} more" if len(names) > 1 else ""
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)

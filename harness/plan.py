@@ -18,6 +18,7 @@ from harness import cells
 from harness.cell import Cell
 from harness.inputs import Inputs, resolve
 from harness.sweep import AR, Sweep, load
+from harness.whole_file import write_text
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
@@ -125,7 +126,7 @@ def expand(sweep: Sweep, inputs: Inputs) -> Plan:
 
 def write(plan: Plan, run_dir: Path) -> None:
     """Write ``RUN/plan.json``."""
-    (run_dir / "plan.json").write_text(json.dumps(plan.to_json(), indent=1), encoding="utf-8")
+    write_text(run_dir / "plan.json", json.dumps(plan.to_json(), indent=1))
 
 
 def read(run_dir: Path) -> Plan:

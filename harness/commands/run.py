@@ -20,6 +20,7 @@ from harness.progress import Reporter
 from harness.run_folder import hold
 from harness.runner import exit_code, pending, run_allocation, served_by
 from harness.session import Order, Watchers
+from harness.whole_file import write_text
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -41,7 +42,11 @@ def run(
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     save_output: Annotated[bool, typer.Option("--save-output", help="Keep output ids and text in the rows.")] = False,
 ) -> None:
-    """Measure what is missing of a sweep; resumes where it was stopped."""
+    """Measure what is missing of a sweep; resumes where it was stopped.
+
+    Exit code 0: every cell is ok. 1: some failed, or greedy outputs differ from AR's in float32. 5: all failed for the
+    machine's sake (server died, out of memory, time-out, disk full). 130: stopped.
+    """
     console = Console()
     loaded, plan = planning.make(sweep, data_dir or [])
     order = Order(
@@ -106,7 +111,7 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
     with hold(order.run_dir) as leftovers, Reporter(console, total, len(wanted)) as reporter:
         if leftovers:
             console.print(f"ended {len(leftovers)} server processes of a killed run")
-        (order.run_dir / "sweep.toml").write_text(order.sweep.source, encoding="utf-8")
+        write_text(order.run_dir / "sweep.toml", order.sweep.source)
         planning.write(plan, order.run_dir)
 
         def cell_done(header: Header) -> None:

@@ -53,10 +53,21 @@ def sweep(tmp_path_factory):
     return path
 
 
-def start(sweep, out):
-    command = [sys.executable, "-c", "from sglang_specbench.cli import main; main()", "run", str(sweep)]
-    command += ["--data-dir", str(sweep.parent / "data"), "--out", str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+@pytest.fixture
+def start(sweep):
+    """``start(out)``: `specbench run` as a process, killed at the end if it is still there."""
+    started = []
+
+    def run(out):
+        command = [sys.executable, "-c", "from sglang_specbench.cli import main; main()", "run", str(sweep)]
+        command += ["--data-dir", str(sweep.parent / "data"), "--out", str(out)]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def leaders(out):
@@ -78,9 +89,9 @@ def wait_for(condition, seconds):
 @pytest.mark.sglang
 @pytest.mark.torch
 @pytest.mark.slow
-def test_a_run_is_killed_resumed_and_whole(sweep, tmp_path):
+def test_a_run_is_killed_resumed_and_whole(start, tmp_path):
     out = tmp_path / "run"
-    first = start(sweep, out)
+    first = start(out)
     wait_for(lambda: ok_bytes(out), seconds=600)
     (leader,) = leaders(out)
     assert len(leader.members()) >= 3  # the HTTP server, the scheduler, the detokenizer
@@ -89,7 +100,7 @@ def test_a_run_is_killed_resumed_and_whole(sweep, tmp_path):
     kept = ok_bytes(out)
     wait_for(lambda: not leader.members(), seconds=30)
 
-    second = start(sweep, out)
+    second = start(out)
     text, _ = second.communicate(timeout=1500)
     assert second.returncode == 0, text
     assert {name: data for name, data in ok_bytes(out).items() if name in kept} == kept

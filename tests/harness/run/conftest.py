@@ -28,8 +28,8 @@ dflash = "{folder}/dflash"
 [server]
 device = "cpu"
 context_length = 512
-start_timeout_s = 30
-request_timeout_s = 20
+start_timeout_s = 300
+request_timeout_s = 60
 [[panel]]
 arms = ["ar", "dflash"]
 temperatures = [0, 1]
@@ -104,6 +104,7 @@ class Run:
         self.out, self.files, self.desk = out, files, desk
         self.sweep, self.plan = planned
         self.allocation = self.plan.allocations[0]
+        self.started = []
 
     def launch(self, arm="dflash", cells=1, **order):
         """Measure the first ``cells`` cells of ``arm``'s first launch; their headers in order."""
@@ -126,7 +127,9 @@ class Run:
         code = "from sglang_specbench.cli import main; main()"
         command = [sys.executable, "-c", code, "run", str(self.files / "sweep.toml"), "--out", str(self.out)]
         command += ["--data-dir", str(self.files / "data"), *flags]
-        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        started = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.started.append(started)
+        return started
 
     def cells(self):
         """(header, rows) of every cell file."""
@@ -144,4 +147,8 @@ class Run:
 def run(tmp_path, files, planned, desk):
     out = tmp_path / "run"
     out.mkdir()
-    return Run(out, files, planned, desk)
+    made = Run(out, files, planned, desk)
+    yield made
+    for process in made.started:
+        process.kill()
+        process.communicate()
