@@ -116,7 +116,7 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
             continue
         average_of_seeds = mean(list(seeds.values()))
         results.put(setting, name, from_draws(average_of_seeds, n, method))
-        if name in KEPT:
+        if name in KEPT and not setting.category:
             results.draws[setting, name] = average_of_seeds
         if name in SEED_SPREAD and len(seeds) > 1 and not setting.category:
             _spread(results, setting, name, seeds, n)

@@ -8,7 +8,8 @@ Which rows count where: rows whose outcome is not ok count nowhere but in ``fail
 count for throughput but not for acceptance; of these, speculative rows that should have had counts are ``uncounted``.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,12 @@ COLUMNS = (
     "ratios",  # sum of completion / blocks per request, SGLang's per-request number
 )
 PLACES = tuple(f"h{i}" for i in range(WINDOW))  # blocks that committed i drafts
-Totals = Mapping[str, NDArray[np.float64]]
+PANEL = ["prompt_set", "prompt_version", "tier", "prompts"]  # cells that agree in these ran the same prompts
+NEEDED = (
+    *("cell", "prompt_id", "category", "outcome", "completion_tokens", "verify_ct", "correct_drafts", "histogram"),
+    *("retractions", "sent_s", "first_token_s", "done_s"),
+)
+_NONE = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,32 +66,27 @@ class Panel:
 
 
 def panels(cells: pd.DataFrame, rows: pd.DataFrame) -> Iterator[Panel]:
-    """Panels of the ok cells."""
-    ok = cells[cells.outcome == "ok"]
-    sums = _per_prompt(rows[rows.cell.isin(ok.cell)], set(ok[ok.proposal != "none"].cell))
-    for _, group in ok.groupby(["prompt_set", "prompt_version", "tier", "prompts"], sort=False):
-        yield _panel(group, sums)
+    """Panels of the ok cells, one at a time: their sums are most of a run's memory."""
+    needed = rows[list(NEEDED)]
+    for _, group in cells[cells.outcome == "ok"].groupby(PANEL, sort=False):
+        yield _panel(group, needed[needed.cell.isin(group.cell)])
 
 
-def _panel(cells: pd.DataFrame, sums: pd.DataFrame) -> Panel:
-    ours = sums[sums.cell.isin(cells.cell)]
-    ids = sorted(ours.prompt_id.unique())
-    place = pd.Index(cells.cell).get_indexer(pd.Index(ours.cell))
-    prompt = pd.Index(ids).get_indexer(pd.Index(ours.prompt_id))
-    table = np.zeros((len(cells), len(ids), len(COLUMNS) + len(PLACES)))
-    table[place, prompt] = ours[[*COLUMNS, *PLACES]].to_numpy()
+def _panel(cells: pd.DataFrame, rows: pd.DataFrame) -> Panel:
+    place = pd.Index(cells.cell).get_indexer(pd.Index(rows.cell.astype(object)))
+    prompt, ids = pd.factorize(rows.prompt_id.to_numpy(object), sort=True)
+    speculative = (cells.proposal != "none").to_numpy()[place]
+    shape = (len(cells), len(ids))
+    flat = place * len(ids) + prompt
+    sums = [np.bincount(flat, weights=v, minlength=math.prod(shape)) for v in _columns(rows, speculative).values()]
     categories = np.full(len(ids), "", dtype=object)
-    categories[prompt] = ours.category.to_numpy()
-    records = tuple(cells.itertuples(index=False))
-    return Panel(records, tuple(map(str, ids)), categories.astype(np.str_), table)
-
-
-def _per_prompt(rows: pd.DataFrame, speculative: set[str]) -> pd.DataFrame:
-    """Sums by (cell, prompt_id), with the prompt's category."""
-    columns = _columns(rows, rows.cell.isin(speculative).to_numpy())
-    keys = [rows[name].astype(object).to_numpy() for name in ("cell", "prompt_id", "category")]
-    frame = pd.DataFrame(columns).assign(cell=keys[0], prompt_id=keys[1], category=keys[2])
-    return frame.groupby(["cell", "prompt_id", "category"], sort=False, as_index=False).sum(skipna=False)
+    categories[prompt] = rows.category.to_numpy(object)
+    return Panel(
+        cells=tuple(cells.itertuples(index=False)),
+        prompts=tuple(map(str, ids)),
+        categories=categories.astype(np.str_),
+        sums=np.stack(sums, axis=1, dtype=np.float64).reshape(*shape, -1),
+    )
 
 
 def _columns(rows: pd.DataFrame, speculative: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
@@ -118,11 +119,11 @@ def _columns(rows: pd.DataFrame, speculative: NDArray[np.bool_]) -> dict[str, ND
 
 def _histograms(column: "pd.Series[object]") -> NDArray[np.float64]:
     """Ragged histograms as (rows, WINDOW); absent ones are zeros."""
-    arrays = [() if h is None else h for h in column]
+    arrays = [_NONE if h is None else h for h in column]
     lengths = np.fromiter(map(len, arrays), dtype=int, count=len(arrays))
     table = np.zeros((len(arrays), WINDOW))
     if lengths.any():
         row = np.repeat(np.arange(len(arrays)), lengths)
         place = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
-        table[row, place] = np.concatenate([np.asarray(a, float) for a in arrays if len(a)])
+        table[row, place] = np.concatenate(arrays)
     return table
