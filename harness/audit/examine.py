@@ -29,8 +29,9 @@ class Examiner:
     async def fingerprint(self) -> list[Prefix]:
         """The first samples of a fresh server, one at a time: the same only for the same seed."""
         count, tokens = FINGERPRINT
-        ids = self.reference.prompts[self.reference.sampled]
-        answers = await self.probe.samples(ids, self.design.untruncated, tokens, count, concurrency=1)
+        answers = await self.probe.samples(
+            self.reference.sampled_ids, self.design.untruncated, tokens, count, concurrency=1
+        )
         return [a.output_ids for a in answers]
 
     async def examine(self, dtype: str) -> tuple[tuple[Greedy, ...], tuple[Sampled, ...]]:
@@ -55,8 +56,7 @@ class Examiner:
 
     async def sampled(self, sampling: Sampling, concurrency: int, count: int) -> Sampled:
         """``count`` samples under one setting, tested."""
-        ids = self.reference.prompts[self.reference.sampled]
-        answers = await self.probe.samples(ids, sampling, self.design.depth, count, concurrency)
+        answers = await self.probe.samples(self.reference.sampled_ids, sampling, self.design.depth, count, concurrency)
         law = self.reference.law(sampling)
         name = f"{sampling.label} c={concurrency}"
         return Sampled(

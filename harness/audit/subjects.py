@@ -21,7 +21,7 @@ from sglang_specbench.arms import ARMS, get_arm
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 
-PROMPTS = 12  # compared at temperature 0; one of them is sampled
+PROMPTS = 48  # looked at for one to sample; some of them are compared at temperature 0
 CONTEXT = 1024  # tokens: short prompts, short answers
 IN_FLIGHT = 4
 

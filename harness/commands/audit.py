@@ -49,9 +49,9 @@ def _target(
     try:
         console.print(f"{subject.name}: asking the target for its law")
         known = session.reference(subject, subjects.prompt_ids(Path(subject.target.path), prompt_set), design)
-    except Failure as failure:
-        console.print(f"{subject.name}: {failure}")
-        return ["infrastructure"]
+    except (session.NotAttested, Failure) as problem:
+        console.print(f"{subject.name}: the target's own server: {problem}", soft_wrap=True)
+        return ["infrastructure" if isinstance(problem, Failure) else "not attested"]
     verdicts = []
     for arm, draft in drafts.items():
         try:
