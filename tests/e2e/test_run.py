@@ -65,7 +65,7 @@ def start(sweep):
         return started[-1]
 
     yield run
-    for process in started:
+    for process in [process for process in started if process.poll() is None]:
         process.kill()
         process.communicate()
 

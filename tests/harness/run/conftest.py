@@ -149,6 +149,6 @@ def run(tmp_path, files, planned, desk):
     out.mkdir()
     made = Run(out, files, planned, desk)
     yield made
-    for process in made.started:
+    for process in [process for process in made.started if process.poll() is None]:
         process.kill()
         process.communicate()
