@@ -108,7 +108,7 @@ def test_two_ranks_take_the_step_of_one(world, straight):
     for arm in DRAFTERS:
         one, two = weights(straight, arm), weights(folder, arm)
         worst = max((one[name] - two[name]).abs().max() for name in one)
-        assert worst < 1e-3, (arm, worst)  # six steps of learning rate 1e-3 move a weight by up to 6e-3
+        assert worst < 1e-2, (arm, worst)  # six steps of learning rate 1e-2 move a weight by up to 6e-2
 
 
 def rows(folder):

@@ -13,7 +13,7 @@ MASK = 3
 VOCABULARY = 64
 CONTRACT = {
     "arms": list(DRAFTERS), "seed": 7, "length": 64, "batch": 4, "micro_batch": 4, "epochs": 2, "anchors": 3,
-    "learning_rate": 1e-3, "weight_decay": 0.0, "clip": 1.0, "schedule": "linear", "warm_up": 0.1, "precision": "fp32",
+    "learning_rate": 1e-2, "weight_decay": 0.0, "clip": 1.0, "schedule": "linear", "warm_up": 0.1, "precision": "fp32",
     "checkpoint_every": 2, "evaluate_every": 5,
 }  # fmt: skip
 _CONV = {"conv_kernel_size": 2, "conv_group_size": 4}
