@@ -34,8 +34,10 @@ def two_part(q_BNRQE: Tensor, context: tuple[Tensor, Tensor], own: tuple[Tensor,
     keys_ZKLE, values_ZKLE = (_side_by_side(far, near) for far, near in zip(context, own, strict=True))
     place_L = torch.arange(S + R, device=q_BNRQE.device)
     sees_BNL = (place_L < blocks.anchor_BN[..., None]) | (place_L >= S)
-    sees_ZKXL = sees_BNL.view(B * N, 1, 1, -1).expand(-1, 1, q_ZKXE.shape[2], -1)
-    out_ZKXE = F.scaled_dot_product_attention(q_ZKXE, keys_ZKLE, values_ZKLE, attn_mask=sees_ZKXL)
+    # a float mask, since SDPA would write a boolean one out for every row
+    bar_BNL = torch.zeros_like(sees_BNL, dtype=q_ZKXE.dtype).masked_fill(~sees_BNL, float("-inf"))
+    bar_ZKXL = bar_BNL.view(B * N, 1, 1, -1).expand(-1, 1, q_ZKXE.shape[2], -1)
+    out_ZKXE = F.scaled_dot_product_attention(q_ZKXE, keys_ZKLE, values_ZKLE, attn_mask=bar_ZKXL)
     return out_ZKXE.view(B, N, K, R, Q // K, E).permute(0, 1, 3, 2, 4, 5).reshape(B, N, R, Q, E)
 
 
