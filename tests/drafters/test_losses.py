@@ -19,7 +19,7 @@ from drafters.domino.loss import base_weight
 from drafters.drafter import Drafter
 from drafters.losses import Loss
 from drafters.registry import DRAFTERS, package
-from tests.drafters.models import tiny_batch, tiny_drafter
+from tests.drafters.models import H, tiny_batch, tiny_drafter
 
 pytestmark = pytest.mark.torch
 BETA = 7.0
@@ -349,6 +349,19 @@ def test_lilicorr_candidates_are_constants() -> None:
     used[batch.tokens_BS.gather(1, batch.anchor_BN)[batch.keep_BN]] = True  # the anchors' rows are block inputs
     used[drafter.config.mask_token_id] = True
     assert embedding.grad is None or not embedding.grad[~used].any()
+
+
+def test_lilicorr_scores_see_log_probabilities() -> None:
+    """Adding one vector to all rows of the head leaves every log-probability as it is, so the gradients of the rows
+    cancel; they would not if the logit or its normaliser were a constant.
+    """
+    drafter, batch = drafter_and_batch("lilicorr")
+    batch.head_VH.requires_grad_()
+    run(drafter, batch).sums["lattice"].backward()
+    gradient_VH = batch.head_VH.grad
+    assert gradient_VH is not None
+    assert float(gradient_VH.abs().sum()) > 1e-2
+    torch.testing.assert_close(gradient_VH.sum(0), torch.zeros(H), rtol=0, atol=1e-5)
 
 
 def test_lilicorr_without_a_whole_block() -> None:
