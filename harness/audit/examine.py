@@ -36,11 +36,11 @@ class Examiner:
 
     async def examine(self, dtype: str) -> tuple[tuple[Greedy, ...], tuple[Sampled, ...]]:
         """Everything else that is asked of an arm."""
-        design, (low, high), few = self.design, self.design.concurrency, self.design.samples // 4
+        design = self.design
         return await self.greedy(dtype), (
-            await self.sampled(design.untruncated, high, design.samples),
-            await self.sampled(design.untruncated, low, few),
-            *[await self.sampled(setting, high, few) for setting in design.truncated],
+            await self.sampled(design.untruncated, design.bulk, design.samples),
+            *[await self.sampled(design.untruncated, c, design.samples // 8) for c in design.concurrency],
+            *[await self.sampled(setting, design.bulk, design.samples // 4) for setting in design.truncated],
         )
 
     async def greedy(self, dtype: str) -> tuple[Greedy, ...]:

@@ -24,7 +24,8 @@ DOUBT = 0.8  # nats, mean over the first tokens: two or three likely tokens, so 
 class Design:
     """How much is asked of each arm."""
 
-    samples: int = 2000  # at temperature 1 and the higher concurrency; a quarter of it for each other setting
+    samples: int = 2000  # at temperature 1 and `bulk`; a quarter of it where truncated, an eighth at each concurrency
+    bulk: int = 32  # requests sent together, where many samples are wanted
     depth: int = 4  # first tokens tested: one of the prefill, the others of verify blocks
     greedy_prompts: int = 12
     greedy_tokens: int = 64

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness import models, prompts
 from harness.audit.law import Prefix
+from harness.audit.reference import Design
 from harness.audit.session import SEEDS, Serve, Subject
 from harness.elsewhere import Elsewhere
 from harness.inputs import detect_device
@@ -23,7 +24,6 @@ from sglang_specbench.launch import Launch
 
 PROMPTS = 48  # looked at for one to sample; some of them are compared at temperature 0
 CONTEXT = 1024  # tokens: short prompts, short answers
-IN_FLIGHT = 4
 
 
 def subject(sweep: Sweep, name: str, serve: Serve, remote: bool) -> Subject:
@@ -39,7 +39,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, remote: bool) -> Subject:
         dtype=dtype,
         port=0,  # `here` takes a free one at each start
         seed=SEEDS[0],
-        concurrency=IN_FLIGHT,
+        concurrency=Design.bulk,
         context_length=min(CONTEXT, sweep.server.context_length),
         extra=sweep.server.args,
     )

@@ -1,6 +1,6 @@
 """The audit on real servers: it passes the honest ones and fails each of the four planted faults.
 
-Mini models, 1,200 samples a server, four in flight. Odds of a false alarm on an honest server: 1 in 1,000 (Holm over
+Mini models, 1,200 samples a server, 32 in flight. Odds of a false alarm on an honest server: 1 in 1,000 (Holm over
 its tests), with a fixed seed. About three minutes on two idle cores.
 """
 
@@ -54,7 +54,9 @@ class Bench:
         with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
             return self.subject.on(
                 server,
-                lambda probe: Examiner(probe, self.reference, DESIGN).sampled(DESIGN.untruncated, 4, DESIGN.samples),
+                lambda probe: Examiner(probe, self.reference, DESIGN).sampled(
+                    DESIGN.untruncated, DESIGN.bulk, DESIGN.samples
+                ),
             )
 
 
