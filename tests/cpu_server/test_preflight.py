@@ -25,7 +25,14 @@ def verdicts(*launches: Launch) -> list[dict[str, Any]]:
 
 def test_verdicts(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     def launch(arm: str, draft: Path | None, **changes: Any) -> Launch:
-        values = {"arm": arm, "proposal": "argmax", "target": str(checkpoints["target"]), "port": 1, "seed": 42}
+        values = {
+            "arm": arm,
+            "proposal": "argmax",
+            "target": str(checkpoints["target"]),
+            "port": 1,
+            "seed": 42,
+            "context_length": 512,
+        }
         return Launch(**{**values, "draft": str(draft) if draft else None, **changes})
 
     def broken(name: str, **keys: object) -> Path:
