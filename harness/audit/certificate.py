@@ -15,7 +15,7 @@ from typing import Any
 from harness.audit.chisquare import POWER, Test, holm
 from harness.audit.greedy import Greedy
 
-LARGEST_BIAS = 0.1  # total variation that an audit must be able to see, or it is inconclusive
+LARGEST_BIAS = 0.15  # total variation that an audit must be able to see, or it is inconclusive
 LEAST_EVENTS = 100  # accepted drafts, and rejections, that the samples must hold
 
 
