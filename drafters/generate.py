@@ -8,6 +8,7 @@ what is missing or failed. The order of lines is the order of finishing: trainin
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -58,60 +59,83 @@ async def _run(
 ) -> None:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
     async with aiohttp.ClientSession(server, timeout=timeout) as session:
-        await _check(session, server)
+        answerer = Answerer(session, tokenizer, await _room(session, server))
         waiting = iter(conversations)  # workers draw from one iterator, so a streamed corpus is never held whole
         with output.open("a", encoding="utf-8") as handle:
-            workers = (_work(session, waiting, handle, tokenizer, on_done) for _ in range(concurrency))
+            workers = (_work(answerer, waiting, handle, on_done) for _ in range(concurrency))
             await asyncio.gather(*workers)
 
 
-async def _check(session: aiohttp.ClientSession, server: str) -> None:
+async def _room(session: aiohttp.ClientSession, server: str) -> int:
+    """Tokens that prompt and answer may have together (SGLang 0.5.23 refuses a request that could need more)."""
     try:
-        async with session.get("/health") as reply:
+        async with session.get("/server_info") as reply:
             reply.raise_for_status()
-    except (aiohttp.ClientError, TimeoutError) as error:
-        raise UserError(f"--server {server}: no answer ({error})", "start SGLang with the target first") from None
+            return int((await reply.json())["max_req_input_len"])
+    except (aiohttp.ClientError, TimeoutError, KeyError) as error:
+        raise UserError(f"--server {server}: no SGLang there ({error!r})", "start it with the target first") from None
 
 
 async def _work(
-    session: aiohttp.ClientSession,
-    waiting: Iterator[Conversation],
-    handle: TextIO,
-    tokenizer: Any,
-    on_done: Callable[[bool], None],
+    answerer: "Answerer", waiting: Iterator[Conversation], handle: TextIO, on_done: Callable[[bool], None]
 ) -> None:
     for conversation in waiting:
         row: dict[str, Any] = {"id": conversation.id, "category": conversation.category}
         try:
-            row["messages"] = await _answer(session, conversation, tokenizer)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            row["error"] = repr(error)
+            row |= await answerer.answer(conversation)
+        except (aiohttp.ClientError, TimeoutError, NoRoomError) as error:
+            row["error"] = str(error) or repr(error)
         handle.write(json.dumps(row, ensure_ascii=False) + "\n")
         handle.flush()
         on_done("error" not in row)
 
 
-async def _answer(session: aiohttp.ClientSession, conversation: Conversation, tokenizer: Any) -> list[dict[str, str]]:
-    """The messages of ``conversation`` with every assistant turn answered anew, given the new ones before it."""
-    history: list[dict[str, str]] = []
-    for message in conversation.messages:
-        if message["role"] == "assistant":
-            prompt = tokenizer.apply_chat_template(
-                history, tokenize=False, add_generation_prompt=True, enable_thinking=False
-            )
-            message = {"role": "assistant", "content": await _generate(session, prompt)}
-        history.append(message)
-    return history
+class NoRoomError(Exception):
+    """The prompt leaves no token of the server's context for an answer."""
 
 
-async def _generate(session: aiohttp.ClientSession, prompt: str, tries: int = TRIES) -> str:
-    request = {"text": prompt, "sampling_params": {"temperature": 0, "max_new_tokens": NEW_TOKENS}}
-    try:
-        async with session.post("/generate", json=request) as reply:
-            reply.raise_for_status()
-            return str((await reply.json())["text"])
-    except aiohttp.ClientConnectionError:
-        if tries == 1:
-            raise
-        await asyncio.sleep(PAUSE_S)
-        return await _generate(session, prompt, tries - 1)
+@dataclass(frozen=True)
+class Answerer:
+    """The target behind ``session``; prompt and answer have ``room`` tokens together."""
+
+    session: aiohttp.ClientSession
+    tokenizer: Any
+    room: int
+
+    async def answer(self, conversation: Conversation) -> dict[str, Any]:
+        """``messages`` with every assistant turn answered anew, given the new ones before it.
+
+        A single answer comes with its ``prompt_ids`` and ``output_ids``: tokenising the text again could differ.
+        """
+        history: list[dict[str, str]] = []
+        row: dict[str, Any] = {"messages": history}
+        for message in conversation.messages:
+            if message["role"] == "assistant":
+                prompt = self.tokenizer.apply_chat_template(
+                    history, add_generation_prompt=True, enable_thinking=False, return_dict=False
+                )
+                reply = await self._generate(prompt)
+                message = {"role": "assistant", "content": reply["text"]}
+                row |= {"prompt_ids": prompt, "output_ids": reply["output_ids"]}
+            history.append(message)
+        if sum(message["role"] == "assistant" for message in history) > 1:
+            del row["prompt_ids"], row["output_ids"]
+        return row
+
+    async def _generate(self, prompt: list[int], tries: int = TRIES) -> dict[str, Any]:
+        left = self.room - len(prompt)
+        if left < 1:
+            raise NoRoomError(f"a prompt of {len(prompt)} tokens fills the server's context")
+        sampling = {"temperature": 0, "max_new_tokens": min(NEW_TOKENS, left)}
+        try:
+            async with self.session.post(
+                "/generate", json={"input_ids": prompt, "sampling_params": sampling}
+            ) as response:
+                response.raise_for_status()
+                reply: dict[str, Any] = await response.json()
+                return reply
+        except aiohttp.ClientConnectionError:
+            if tries == 1:
+                raise
+            await asyncio.sleep(PAUSE_S)
+            return await self._generate(prompt, tries - 1)

@@ -13,11 +13,13 @@ from drafters.data import Conversation
 from drafters.generate import regenerate
 from sglang_specbench.errors import UserError
 
+ROOM = 6000  # tokens of prompt and answer
+
 
 class Template:
     def apply_chat_template(self, messages, **options):
-        assert options == {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
-        return "|".join(m["content"] for m in messages)
+        assert options == {"add_generation_prompt": True, "enable_thinking": False, "return_dict": False}
+        return list("|".join(m["content"] for m in messages).encode())  # a token is a byte
 
 
 @pytest.fixture
@@ -28,14 +30,17 @@ def server():
     async def generate(request):
         body = await request.json()
         seen.append(body)
-        return web.json_response({"text": body["text"].upper()}, status=400 if "bad" in body["text"] else 200)
+        answer = bytes(body["input_ids"]).decode().upper()
+        return web.json_response(
+            {"text": answer, "output_ids": list(answer.encode())}, status=400 if "BAD" in answer else 200
+        )
 
-    async def health(_request):
-        return web.Response()
+    async def server_info(_request):
+        return web.json_response({"max_req_input_len": ROOM})
 
     async def serve(ready):
         app = web.Application()
-        app.add_routes([web.get("/health", health), web.post("/generate", generate)])
+        app.add_routes([web.get("/server_info", server_info), web.post("/generate", generate)])
         runner = web.AppRunner(app)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -75,9 +80,23 @@ def test_each_answer_is_replaced_given_the_new_ones_before_it(server, tmp_path):
     url, seen = server
     run(url, tmp_path / "o.jsonl", talk("a", "hi", "old", "more", "older"))
     assert [m["content"] for m in rows(tmp_path / "o.jsonl")["a"]["messages"]] == ["hi", "HI", "more", "HI|HI|MORE"]
-    assert {json.dumps(s["sampling_params"], sort_keys=True) for s in seen} == {
-        '{"max_new_tokens": 4096, "temperature": 0}'
-    }
+    assert [s["sampling_params"]["max_new_tokens"] for s in seen] == [4096, 4096]
+    assert {s["sampling_params"]["temperature"] for s in seen} == {0}
+    assert "output_ids" not in rows(tmp_path / "o.jsonl")["a"]
+
+
+def test_a_single_answer_keeps_its_tokens(server, tmp_path):
+    run(server[0], tmp_path / "o.jsonl", talk("a", "hi", "old"))
+    row = rows(tmp_path / "o.jsonl")["a"]
+    assert (bytes(row["prompt_ids"]), bytes(row["output_ids"])) == (b"hi", b"HI")
+
+
+def test_an_answer_gets_the_room_that_its_prompt_leaves(server, tmp_path):
+    """SGLang refuses a request whose prompt and allowed answer exceed its context."""
+    url, seen = server
+    run(url, tmp_path / "o.jsonl", talk("a", "x" * (ROOM - 7), "old"), talk("b", "x" * ROOM, "old"))
+    assert [s["sampling_params"]["max_new_tokens"] for s in seen] == [7]
+    assert "fills the server's context" in rows(tmp_path / "o.jsonl")["b"]["error"]
 
 
 def test_a_second_call_does_only_what_is_missing_failed_or_half_written(server, tmp_path):
@@ -88,7 +107,7 @@ def test_a_second_call_does_only_what_is_missing_failed_or_half_written(server, 
         handle.write('{"id": "c", "error": "timeout"}\n{"id": "d", "mess')
     before = len(seen)
     run(url, output, *(talk(name, name, "x") for name in "abcd"))
-    assert [s["text"] for s in seen[before:]] == ["c", "d"]
+    assert [bytes(s["input_ids"]) for s in seen[before:]] == [b"c", b"d"]
     assert all("error" not in row for row in rows(output).values())
 
 
