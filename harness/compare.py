@@ -94,11 +94,9 @@ def judge(change: Estimate, band: float) -> tuple[Verdict, str]:
         return "better", doubt
     if high < -width:
         return "worse", doubt
-    inside = -width <= low and high <= width
-    return (
-        "tie",
-        f"equal: {doubt}" if inside else f"cannot be told apart: the interval reaches into the band, {width:.2g} %",
-    )
+    if -width <= low and high <= width:
+        return "tie", f"equal: {doubt}"
+    return "tie", f"cannot be told apart: the interval reaches into the band, {width:.2g} %"
 
 
 def unlike(first: Results, second: Results, key: Key, facts: tuple[Facts, Facts]) -> str:
