@@ -2,7 +2,7 @@
 
 Greedy, thinking off, at most 4,096 new tokens a turn (the paper's section 4). Each finished conversation is one line of
 the output, appended as it ends; a conversation the server failed on is a line with ``error``. A second call does only
-what is missing or failed. The order of lines is the order of finishing: training sorts by id.
+what is missing or failed. Lines stand in the order of finishing; training keeps the order of the file it is given.
 """
 
 import asyncio

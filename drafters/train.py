@@ -125,7 +125,10 @@ class Training:
             return 0
         step = training_state.resume_step(found[-1], self.identity)
         for t in self.trainees:
-            t.load_state_dict(training_state.load_arm(found[-1], t.arm))
+            state = training_state.load_arm(found[-1], t.arm)
+            if state["config"] != t.drafter.config.to_json():
+                raise UserError(f"{found[-1]}: {t.arm} has another [model] recipe", "train into a new folder")
+            t.load_state_dict(state)
         return step
 
 

@@ -100,6 +100,14 @@ def test_a_bad_corpus_is_named(lines, said, tokenizer, tmp_path):
         read_samples(write(tmp_path / "c.jsonl", *lines), tokenizer, 99)
 
 
+def test_given_tokens_are_taken_as_they_are(tokenizer, tmp_path):
+    """An answer cut at the length limit has no end token, and none is supervised."""
+    exact = {**row("a", "four"), "prompt_ids": [5, 6], "output_ids": [7, 8, 9]}
+    (sample,) = read_samples(write(tmp_path / "c.jsonl", exact), tokenizer, 99)
+    assert sample.ids_S.tolist() == [5, 6, 7, 8, 9]
+    assert sample.loss_S.tolist() == [False, False, True, True, True]
+
+
 def test_the_papers_corpus_loader_reads_a_local_copy(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     rows = [

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +146,14 @@ def test_micro_batches_of_a_step_and_its_ranks_see_all_of_its_samples(world):
 def test_another_contract_or_corpus_is_refused(world, straight):
     with pytest.raises(UserError, match="another contract"):
         Training(job(world, straight, seed=8))
+
+
+def test_another_recipe_is_refused(world, straight, tmp_path):
+    recipes = shutil.copytree(world / "recipes", tmp_path / "recipes")
+    text = (recipes / "dspark.toml").read_text()
+    (recipes / "dspark.toml").write_text(text.replace("markov_rank = 4", "markov_rank = 8"))
+    with pytest.raises(UserError, match="dspark has another"):
+        Training(dataclasses.replace(job(world, straight), recipes=recipes))
 
 
 def test_a_corpus_smaller_than_a_batch_is_refused(world):
