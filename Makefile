@@ -31,13 +31,13 @@ unit: $(VENV)/.dev
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --durations=15
 
 docs: $(VENV)/.dev                  ## generated pages are up to date
-	$(BIN)/cog --check -q docs/*.md README.md
+	$(BIN)/cog -P --check docs/*.md README.md
 
 bench: $(VENV)/.dev                 ## benchmarks: they print numbers, they do not pass or fail
 	for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
 
 golden: $(VENV)/.dev                ## rewrite generated pages and golden files after a deliberate change
-	$(BIN)/cog -q -r docs/*.md README.md
+	$(BIN)/cog -P -r docs/*.md README.md
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q tests --update-golden
 
 $(VENV)/bin/python:

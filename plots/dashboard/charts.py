@@ -76,7 +76,7 @@ def concurrency(frame: pd.DataFrame) -> alt.Chart:
         tooltip=["arm:N", "concurrency:Q", *(alt.Tooltip(f"{k}:Q", format=".3f") for k in ("value", "low", "high"))],
     )
     area = base.mark_area(opacity=0.12).encode(y="low:Q", y2="high:Q")
-    return alt.layer(area, line).properties(width=230, height=170).facet("panel:N", columns=3, title=None)
+    return alt.layer(area, line).properties(width=230, height=170).facet(alt.Facet("panel:N", title=None), columns=3)
 
 
 def survival(frame: pd.DataFrame) -> alt.Chart:
@@ -94,7 +94,7 @@ def survival(frame: pd.DataFrame) -> alt.Chart:
             tooltip=["arm:N", "slot:Q", alt.Tooltip("value:Q", format=".3f")],
         )
     )
-    return chart.properties(width=230, height=170).facet("panel:N", columns=3, title=None)
+    return chart.properties(width=230, height=170).facet(alt.Facet("panel:N", title=None), columns=3)
 
 
 def overview(table: pd.DataFrame) -> alt.LayerChart:
