@@ -16,7 +16,9 @@ from harness.prompt_set import PromptSet
 from harness.render import Renderer, lengths
 from sglang_specbench.errors import UserError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, fetch and check prompt sets.", rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, fetch and check prompt sets."
+)
 DataDir = Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")]
 
 
