@@ -133,14 +133,13 @@ def test_training_moves_every_parameter_and_reports_every_arm(world, straight):
     assert all(row["tau"] >= 1 and row["loss"] > 0 and row["blocks"] > 0 for row in last)
 
 
-def test_micro_batches_of_a_step_and_its_ranks_see_all_of_its_samples(world):
+def test_micro_batches_of_a_step_see_all_of_its_samples(world):
     whole = Training(job(world, world / "whole", arms=["dflash"]))
     split = Training(job(world, world / "split", arms=["dflash"], micro_batch=2))
-    for training in (whole, split):
-        training.update()
-    changes = [t.trainees[0].drafter.state_dict()["fc.weight"] for t in (whole, split)]
-    # rounds are averaged, so the two differ by the unequal norms of the halves only
-    assert torch.nn.functional.cosine_similarity(*(c.flatten() for c in changes), dim=0) > 0.99
+    (one, tokens), (two, same_tokens) = whole.update(), split.update()
+    assert tokens == same_tokens
+    assert one["dflash"]["blocks"] == two["dflash"]["blocks"] > 0
+    assert one["dflash"]["loss"] == pytest.approx(two["dflash"]["loss"], rel=1e-5)
 
 
 def test_another_contract_or_corpus_is_refused(world, straight):
