@@ -115,4 +115,4 @@ def overview(table: pd.DataFrame) -> alt.LayerChart:
         tooltip=tooltip,
     )
     text = base.mark_text(color="black").encode(text=alt.Text("value:Q", format=".2f"), tooltip=tooltip)
-    return alt.layer(cells, text).properties(width=WIDE, height=alt.Step(26))
+    return alt.layer(cells, text).properties(width=WIDE, height=26 * table.arm.nunique())

@@ -145,7 +145,7 @@ def test_the_site_runs_in_a_browser_without_an_error(site, width):
             assert tab.evaluate("document.documentElement.scrollWidth") <= width + 1, page.name
             assert tab.title() != "owned"
         tab.goto((out / "index.html").as_uri())
-        menu = tab.locator("#explore-tau select").nth(1)
+        menu = tab.locator("#explore-tau select[name=by_arm_arm]")
         menu.wait_for()
         before = tab.locator("#chart-explore-tau").screenshot()
         menu.select_option(label="dflash")

@@ -1,6 +1,7 @@
 """The gate over whole runs: verdicts, exit codes, reports, history. Runs are synthetic, with known truth."""
 
 import json
+import re
 import threading
 import tomllib
 from dataclasses import replace
@@ -58,8 +59,8 @@ def test_a_slower_arm_is_named_with_its_sets(old, tmp_path):
     assert outcome.exit_code == 1
     assert {(j.arm, j.metric) for j in outcome.failed} == {("lilicorr", "throughput")}
     text = report.markdown(outcome, "old", "new")
-    assert "gsm8k T=0 argmax c=1: -2" in text
-    assert "mbpp T=0 argmax c=1: -2" in text
+    for name in ("gsm8k", "mbpp"):
+        assert re.search(rf"- {name} T=0 argmax c=1: -(1[89]|2[012])\.", text)  # -20 %, give or take the noise
 
 
 def test_a_worse_drafter_fails_on_tau(old, tmp_path):

@@ -47,11 +47,9 @@ def test_a_run_that_follows_the_model_leaves_no_residual():
         return Estimate(value, None, None, 1, "made up")
 
     results = Results(name="made up")
-    results.values = {
-        (place, "tau"): number(tau),
-        (place, "throughput"): number(batch * tau / block * 1000),
-        (place.of("ar"), "throughput"): number(batch / token * 1000),
-    }
+    results.put(place, "tau", number(tau))
+    results.put(place, "throughput", number(batch * tau / block * 1000))
+    results.put(place.of("ar"), "throughput", number(batch / token * 1000))
     (only,) = predictions(results, QWEN, H100, 512)
     assert only.overhead_ms == pytest.approx(overhead)
     assert only.measured == pytest.approx(tau * token / block)
