@@ -39,7 +39,7 @@ class Examiner:
         design = self.design
         return await self.greedy(dtype), (
             await self.sampled(design.untruncated, design.bulk, design.samples),
-            *[await self.sampled(design.untruncated, c, design.samples // 8) for c in design.concurrency],
+            *[await self.sampled(design.untruncated, c, design.samples // 16) for c in design.concurrency],
             *[await self.sampled(setting, design.bulk, design.samples // 4) for setting in design.truncated],
         )
 

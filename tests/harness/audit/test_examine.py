@@ -84,7 +84,7 @@ def test_an_honest_server_passes():
     assert (found.verdict, found.reasons) == ("pass", ())
     assert [g.concurrency for g in found.greedy] == [1, 4]
     assert [(s.setting, s.concurrency, s.samples) for s in found.sampled] == [
-        ("T=1", 32, 2000), ("T=1", 1, 250), ("T=1", 4, 250), ("T=0.8 top-k 12", 32, 500), ("T=1 top-p 0.9", 32, 500),
+        ("T=1", 32, 2000), ("T=1", 1, 125), ("T=1", 4, 125), ("T=0.8 top-k 12", 32, 500), ("T=1 top-p 0.9", 32, 500),
     ]  # fmt: skip
 
 
