@@ -37,6 +37,9 @@ COMMANDS = {
     "dashboard": "Build the static site of a history of runs.",
 }
 
+# what only an extra brings -> the extra that a command without it needs
+EXTRAS = {"torch": "train", "sglang": "serve", "ray": "ray"}
+
 
 class LazyGroup(TyperGroup):
     """A group whose commands are entry points, loaded when called.
@@ -91,3 +94,10 @@ def main() -> None:
             raise
         print(f"specbench: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None or os.environ.get("SPECBENCH_TRACEBACK") == "1":
+            raise
+        command = f"specbench {' '.join(sys.argv[1:2])}"
+        print(f"specbench: {command} needs {error.name} (pip install 'sglang-specbench[{extra}]')", file=sys.stderr)
+        sys.exit(2)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Column, Table
 
 from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
 from sglang_specbench.machine import DISK_GB, SERVE_HINT, Machine, inspect_machine, why_not
@@ -40,13 +41,14 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _overview(machine: Machine) -> Table:
-    table = Table("arm", "at T>0", "runs here", "known approximations", caption="all of one arm: specbench arms NAME")
+    runs_here = Column("runs here", overflow="fold")  # the reason ends in a command to copy
+    table = Table("arm", "at T>0", runs_here, "known approximations", caption="all of one arm: specbench arms NAME")
     for arm in ARMS.values():
         reason = why_not(arm, machine)
         table.add_row(
             arm.name,
             arm.proposal(1.0),
-            f"no: {reason}" if reason else "yes",
+            escape(f"no: {reason}") if reason else "yes",
             "; ".join(arm.approximations) or "none",
         )
     return table
@@ -64,7 +66,7 @@ def _details(arm: Arm, machine: Machine) -> Table:
         table.add_row(f"log proof ({proposal})", "\n".join(arm.proof(proposal)) or "none")
     table.add_row("patches", ", ".join(arm.patches) or "none")
     table.add_row("approximations", "; ".join(arm.approximations) or "none")
-    table.add_row("runs here", why_not(arm, machine) or "yes")
+    table.add_row("runs here", escape(why_not(arm, machine)) or "yes")
     return table
 
 

@@ -1,5 +1,6 @@
 """`specbench audit`: certificates for the arms of a sweep's targets."""
 
+import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +31,8 @@ def audit(
     loaded = load(sweep)
     if bool(server) != bool(target_server) or (server and len(arm or []) != 1):
         raise UserError("audit: --server, --target-server and one --arm go together", "give all three or none")
+    if not server and importlib.util.find_spec("sglang") is None:
+        raise UserError("specbench audit needs SGLang", 'pip install "sglang-specbench[serve]"')
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
     verdicts = ["pass"]
     with tempfile.TemporaryDirectory(prefix="specbench-audit-") as scratch:
