@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import checkpoint, models, prompts
-from harness.manifest import Manifest, manifest
+from harness.manifest import Manifest, known, manifest
 from harness.models import Model
 from harness.prompt_set import PromptSet
 from harness.render import render_digest
 from harness.sweep import Sweep
 from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
 
@@ -50,6 +51,9 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
         name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
     }
     names = dict.fromkeys(name for panel in sweep.panel for name in panel.sets)
+    for name in names:
+        if name not in (here := known(data_dirs)):
+            raise UserError(f"{sweep.where}: panel.sets: unknown prompt set {name!r}", near_name(name, here))
     sets, missing = _sets(names, data_dirs)
     return Inputs(
         device=device,

@@ -5,6 +5,8 @@ resolves those, `plan` expands the result. Relative model paths start at the wor
 file in a run folder means the same.
 """
 
+import math
+import re
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -15,6 +17,7 @@ from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
 
 AR = "ar"
+_FOLDER = re.compile(r"\w[\w.-]*")  # a run is kept in results/runs/NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +60,8 @@ class Panel:
             if c < 1:
                 raise ValueError(f"concurrency {c} is not at least 1")
         for t in self.temperatures:
-            if t < 0:
-                raise ValueError(f"temperature {t:g} is negative")
+            if not 0 <= t < math.inf:
+                raise ValueError(f"temperature {t:g} is {'negative' if t < 0 else 'no number'}")
         for seed in self.seeds:
             _not_negative("seeds", seed)
 
@@ -76,7 +79,7 @@ class ServerSpec:
 
     def __post_init__(self) -> None:
         for key in ("context_length", "start_timeout_s", "request_timeout_s"):
-            if getattr(self, key) <= 0:
+            if not getattr(self, key) > 0:  # nor nan
                 raise ValueError(f"{key} {getattr(self, key):g} is not above 0")
 
 
@@ -96,6 +99,8 @@ class Sweep:
     where: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        if not _FOLDER.fullmatch(self.name):
+            raise ValueError(f"name {self.name!r} names no run folder: write letters, digits, '-', '_' and '.'")
         if self.repeats < 1:
             raise ValueError(f"repeats {self.repeats} is not at least 1")
         if not self.target or not self.panel:

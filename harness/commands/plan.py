@@ -66,7 +66,7 @@ def _preflight(made: Plan) -> None:
     asked = json.dumps([asdict(server) for server in servers.values()])
     command = [sys.executable, "-m", PREFLIGHT]
     done = subprocess.run(command, input=asked, env=_environment(), capture_output=True, text=True, check=False)
-    if "No module named 'sglang'" in done.stderr + done.stdout:
+    if any(f"No module named '{name}'" in done.stderr + done.stdout for name in ("sglang", "torch")):
         raise UserError("preflight needs SGLang", 'pip install "sglang-specbench[serve]"')
     if done.returncode:
         raise UserError(
