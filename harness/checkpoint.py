@@ -34,6 +34,7 @@ def check(folder: Path, arm: Arm, target: Path | None) -> None:
     _check_block(path, config, arm)
     if target is not None:
         _check_target(path, config, target / "config.json")
+    tensor_names(folder)  # a download that broke off is named here, not by a server that dies
     if _kind(config) == "dflash2":
         _check_selector(folder, config)
 
@@ -56,8 +57,12 @@ def tensor_names(folder: Path) -> set[str]:
         try:
             with path.open("rb") as handle:
                 (length,) = struct.unpack("<Q", handle.read(8))
-                names |= set(json.loads(handle.read(min(length, path.stat().st_size))))
-        except (OSError, ValueError, struct.error) as error:
+                header = json.loads(handle.read(min(length, path.stat().st_size)))
+            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+            if path.stat().st_size < 8 + length + max(ends, default=0):
+                raise ValueError("shorter than its header says")
+            names |= set(header)
+        except (OSError, ValueError, KeyError, struct.error) as error:
             raise UserError(f"{path}: not a safetensors file: {error}", "export the checkpoint again") from None
     return names - {"__metadata__"}
 

@@ -95,7 +95,9 @@ class Plan:
     def require_models(self) -> None:
         """`UserError` with the fetching command unless every checkpoint is here: called before anything is run."""
         for source, command in self.missing_models.items():
-            raise UserError(f"{self.name}: {source!r} is not on this machine", command)
+            raise UserError(
+                f"{self.name}: {source!r} is not on this machine", f"{command}; or correct its path, if it is a folder"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, read back by `read`."""
