@@ -24,7 +24,7 @@ DOUBT = 0.8  # nats, mean over the first tokens: two or three likely tokens, so 
 class Design:
     """How much is asked of each arm."""
 
-    samples: int = 2000  # at temperature 1 and `bulk`; a quarter where truncated, a 16th at each concurrency
+    samples: int = 4000  # at temperature 1 and `bulk`; a quarter where truncated, a 16th at each concurrency
     bulk: int = 32  # requests sent together, where many samples are wanted
     depth: int = 4  # first tokens tested: one of the prefill, the others of verify blocks
     greedy_prompts: int = 12

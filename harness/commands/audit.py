@@ -22,7 +22,7 @@ def audit(
     sweep: Annotated[str, typer.Argument(help="Sweep file or shipped sweep: its targets, drafters and server.")],
     arm: Annotated[list[str] | None, typer.Option(help="Arm to audit; may be repeated. Default: all it can.")] = None,
     prompt_set: Annotated[str, typer.Option("--set", help="Prompt set; default: the sweep's first.")] = "",
-    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; 5/8 as many beside.")] = 2000,
+    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; 5/8 as many beside.")] = 4000,
     out: Annotated[Path, typer.Option(help="Folder of the certificates.")] = Path("results/certificates"),
     server: Annotated[str, typer.Option(help="URL of a running server of the one --arm; none is started.")] = "",
     target_server: Annotated[str, typer.Option(help="With --server: URL of the target's own server.")] = "",
