@@ -31,6 +31,13 @@ def test_unknown_command_names_the_nearest():
     assert done.stderr.strip() == "specbench: specbench: unknown command 'tabels' (did you mean 'tables'?)"
 
 
+def test_a_command_without_its_extra_names_it():
+    code = "import sys; sys.modules['torch'] = None; from sglang_specbench.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "export", "a", "b"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "specbench: specbench export needs torch (pip install 'sglang-specbench[train]')"
+
+
 def test_every_command_has_an_entry_point():
     names = {e.name for e in importlib.metadata.entry_points(group="specbench.commands")}
     assert names == set(COMMANDS)

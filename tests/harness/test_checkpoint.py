@@ -73,6 +73,14 @@ def test_broken_safetensors_are_named(tmp_path, data):
         checkpoint.tensor_names(tmp_path)
 
 
+def test_a_download_that_broke_off_is_named(tmp_path, target):
+    folder = model(tmp_path / "d", drafter("dflash"))
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"model\.safetensors: .*shorter than its header says"):
+        checkpoint.check(folder, ARMS["dflash"], target)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", None])
 def test_an_unreadable_config_is_named(tmp_path, text):
     if text is not None:

@@ -18,6 +18,7 @@ MISTAKES = {
     "zero concurrency": (("concurrency = [1]", "concurrency = [0]"), "concurrency 0 is not at least 1", ""),
     "a word for a number": (("seeds = [42]", 'seeds = ["a"]'), "seeds[0]: expected int, got 'a'", ""),
     "negative temperature": (("temperatures = [0]", "temperatures = [-1]"), "temperature -1 is negative", ""),
+    "no temperature": (("temperatures = [0]", "temperatures = [nan]"), "temperature nan is no number", ""),
     "negative prompts": (("prompts = 4", "prompts = -1"), "prompts -1 is negative", ""),
     "empty list": (("seeds = [42]", "seeds = []"), "seeds is empty", ""),
     "no drafter": (('dflash = "/models/dflash"\n', ""), "target.toy.drafters: no 'dflash'", "add dflash ="),
