@@ -51,7 +51,10 @@ def q_not_the_sampled() -> None:
 
 
 def verify_unless_likely() -> None:
-    """A block that starts with the target's likeliest token is not verified: its next token is drawn from p."""
+    """A block that starts with the target's likeliest token is not verified: its next token is drawn from p.
+
+    No bias with argmax proposals, whose draft is a function of the prefix.
+    """
 
     def after(call: Call) -> None:
         likely = call["candidates"][:, 1] == call["target_probs"][:, 0].argmax(-1)

@@ -78,7 +78,7 @@ def test_an_honest_server_passes(bench: Bench, arm: str) -> None:
         ("resample_from_p", "dflash"),
         ("accept_by_rank", "dflash"),
         ("q_not_the_sampled", "dspark"),
-        ("verify_unless_likely", "dflash"),
+        ("verify_unless_likely", "dspark"),
     ],
 )
 def test_a_planted_fault_fails(bench: Bench, fault: str, arm: str) -> None:
