@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sglang_specbench.errors import UserError
+
 
 def generate(
     output: Annotated[Path, typer.Argument(help="JSONL to write; a second call does what is missing in it.")],
@@ -25,7 +27,11 @@ def generate(
     from drafters.generate import regenerate
 
     conversations = read_conversations(prompts) if prompts else nemotron.stream(limit=limit)
-    tokenizer = AutoTokenizer.from_pretrained(target)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(target)
+    except (OSError, ValueError):
+        hint = "name the target's folder, or a hub id that this machine has or reaches"
+        raise UserError(f"generate: --target {target}: no tokenizer there", hint) from None
     columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed"))
     counts = {"done": 0, "failed": 0}
     with Progress(*columns, TimeElapsedColumn()) as progress:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sglang_specbench.errors import UserError
+
 
 def train(
     folder: Annotated[Path, typer.Argument(help="Run folder: states, metrics.jsonl. A second call resumes.")],
@@ -20,6 +22,8 @@ def train(
     backbone: Annotated[Path | None, typer.Option(help="Checkpoint whose backbone every arm starts from.")] = None,
 ) -> None:
     """Train drafters jointly under one contract."""
+    if not (target / "config.json").is_file():
+        raise UserError(f"train: --target {target}: no config.json there", "name the target's folder")
     import torch
     import torch.distributed as dist
     from transformers import AutoTokenizer
