@@ -139,7 +139,8 @@ def read(run_dir: Path) -> Plan:
         allocations = tuple(_read_allocation(item) for item in data.pop("allocations"))
         return Plan(allocations=allocations, **data)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a plan: {error}", "is this a run folder? specbench run makes one") from None
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: not a plan: {why}", "is this a run folder? specbench run makes one") from None
 
 
 def _allocation(sweep: Sweep, inputs: Inputs, group: Sequence[Cell]) -> Allocation:
