@@ -6,6 +6,7 @@ another trainer's form.
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -22,14 +23,19 @@ def save(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> No
 
     Raises `UserError` with the first finding when `check` finds anything wrong with what was written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({**config, "dtype": "bfloat16"}, indent=2)
-    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
     rounded = {name: value.detach().to(torch.bfloat16).contiguous().cpu() for name, value in tensors.items()}
-    save_file(rounded, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "model.safetensors").chmod(0o644)  # safetensors writes for its owner alone
-    if found := check(folder):
-        raise UserError(f"{folder}: {found[0].where}: {found[0].problem}", found[0].remedy)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".export-", dir=folder.parent) as scratch:  # nothing wrong reaches ``folder``
+        written = Path(scratch)
+        text = json.dumps({**config, "dtype": "bfloat16"}, indent=2)
+        (written / "config.json").write_text(text + "\n", encoding="utf-8")
+        save_file(rounded, written / "model.safetensors", metadata={"format": "pt"})
+        (written / "model.safetensors").chmod(0o644)  # safetensors writes for its owner alone
+        if found := check(written):
+            raise UserError(f"{folder}: not written: {found[0].where}: {found[0].problem}", found[0].remedy)
+        folder.mkdir(exist_ok=True)
+        for name in ("model.safetensors", "config.json"):
+            (written / name).replace(folder / name)
 
 
 def export_run(run: Path, arm: str, folder: Path) -> None:

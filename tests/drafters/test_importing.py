@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from drafters.check import check  # noqa: E402
+from drafters.export import save  # noqa: E402
 from drafters.importing import import_checkpoint  # noqa: E402
 from sglang_specbench.errors import UserError  # noqa: E402
 from tests.drafters.checkpoints import configs, tensors, write  # noqa: E402
@@ -89,3 +90,11 @@ def test_two_tensors_for_one_name_are_refused(tmp_path):
     values["model.fc.weight"] = values["fc.weight"].clone()
     with pytest.raises(UserError, match=r"fc\.weight"):
         import_checkpoint(write(tmp_path, config, values))
+
+
+def test_what_does_not_check_clean_is_not_written(tmp_path):
+    config = configs()["dflash"]
+    spoilt = {k: v for k, v in config.items() if k != "rope_theta"}
+    with pytest.raises(UserError, match="not written: rope_theta"):
+        save(tmp_path / "out", spoilt, tensors(config))
+    assert list(tmp_path.iterdir()) == []
