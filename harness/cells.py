@@ -13,6 +13,7 @@ from harness.inputs import Inputs
 from harness.sweep import AR, Panel, SetSpec, Sweep
 from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import ARMS, Arm
+from sglang_specbench.errors import UserError
 
 VERSIONS = (f"sglang {SGLANG_VERSION}", f"specbench {__version__}")
 
@@ -60,6 +61,8 @@ def _panel_cells(
     sweep: Sweep, panel: Panel, drawn: Sequence[Taken], inputs: Inputs, target: str, repeat: int
 ) -> Iterator[Cell]:
     capacity = max(c for other in sweep.panel for c in other.concurrency)
+    for taken in drawn:
+        _fits(sweep, taken)
     for taken, c, temperature in product(drawn, panel.concurrency, panel.temperatures):
         seeds = panel.seeds if temperature > 0 else panel.seeds[:1]
         for seed, arm in product(seeds, distinct(panel.arms, temperature)):
@@ -94,6 +97,16 @@ def _panel_cells(
 
 def _drawn(panel: Panel, inputs: Inputs) -> list[Taken]:
     return [_take(inputs, name, spec, tier) for name, spec in panel.sets.items() for tier in spec.tiers or ("",)]
+
+
+def _fits(sweep: Sweep, taken: Taken) -> None:
+    """`UserError` unless an answer of full length, and at least one token of prompt, fit the server's context."""
+    if taken.max_new_tokens >= sweep.server.context_length:
+        raise UserError(
+            f"{sweep.where}: server.context_length: {sweep.server.context_length} tokens do not hold an answer of "
+            f"{taken.max_new_tokens} ({taken.prompt_set})",
+            "raise it, or lower the set's max_new_tokens",
+        )
 
 
 def _take(inputs: Inputs, name: str, spec: SetSpec, tier: str) -> Taken:

@@ -216,3 +216,11 @@ def test_the_whole_paper_plans_in_under_two_seconds():
         subprocess.run([sys.executable, "-c", code, "plan", name], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.0
+
+
+def test_an_answer_that_does_not_fit_the_context_is_refused(tmp_path):
+    source = sweep.shipped()["demo"].read_text(encoding="utf-8")
+    path = tmp_path / "small.toml"
+    path.write_text(source.replace("context_length = 1024", "context_length = 64"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"small\.toml: server\.context_length: 64 tokens do not hold an answer of 64"):
+        plan.make(path)
