@@ -18,7 +18,6 @@ def plot(
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.stats.load import load_results
-
     from plots import style
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
@@ -51,11 +50,10 @@ def dashboard(
     out: Annotated[Path, typer.Option("--out", help="Folder for the site.")] = Path("site"),
 ) -> None:
     """Build the static site; open index.html in any browser, no server needed."""
-    from harness.stats.load import load_results
-
     from harness import store
     from harness.gate import record
     from harness.gate.history import read
+    from harness.stats.load import load_results
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 
