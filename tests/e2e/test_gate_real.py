@@ -43,7 +43,7 @@ def measure(folder, drafter):
 
 
 def with_noise(source, folder):
-    """A copy of the checkpoint whose head has noise of twice its own spread added to one projection."""
+    """A copy of the checkpoint with noise of twenty times its own spread in one projection of the head."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -51,7 +51,7 @@ def with_noise(source, folder):
     weights = load_file(folder / "model.safetensors")
     name = "lilicorr.in_head.weight"
     noise = torch.randn(weights[name].shape, generator=torch.Generator().manual_seed(0))
-    weights[name] = (weights[name] + 2 * weights[name].float().std() * noise).to(weights[name].dtype).contiguous()
+    weights[name] = (weights[name] + 20 * weights[name].float().std() * noise).to(weights[name].dtype).contiguous()
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
