@@ -28,7 +28,6 @@ class Arm:
     algorithm: str = ""  # --speculative-algorithm; "" is autoregressive decoding
     checkpoint: str = ""  # which trained drafter it loads: a key of the sweep's [target.*.drafters]; "" = none
     architectures: tuple[str, ...] = ()  # architectures[0] that the checkpoint's config.json may name
-    served_model: str = ""  # model class that must be seen in the server; "" = architectures[0]
     head: str = ""  # draft-sampler class folded into the draft CUDA graph; "" = no block head
     sampling: Proposal = "argmax"  # proposal at temperature > 0
     flags: tuple[str, ...] = ()

@@ -75,7 +75,7 @@ def mismatches(
         if seen.get("device") == "cuda":
             wanted |= {"head": arm.head, "head_folded": True}
     reasons = [f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v]
-    models = (arm.served_model,) if arm.served_model else arm.architectures
+    models = arm.architectures
     if models and seen.get("draft_model") not in models:
         reasons.append(f"draft_model: wanted {' or '.join(models)}, server says {seen.get('draft_model')!r}")
     patches = seen.get("patches") or {}

@@ -71,12 +71,13 @@ def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> 
     from harness.gate.verdict import gate as judge
 
     deadline = time.monotonic() + 60 * budget_minutes
-    outcome = judge(store.load(against), store.load(run), rules)
+    accepted = store.load(against)
+    outcome = judge(accepted, store.load(run), rules)
     for _ in range(rules.looks - 1):
         if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
             break
         _repeat(run)
-        outcome = judge(store.load(against), store.load(run), rules)
+        outcome = judge(accepted, store.load(run), rules)
     return outcome
 
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from sglang_specbench.errors import UserError
 
-DEFAULT = Path("results/baseline.json")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:

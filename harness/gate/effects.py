@@ -62,16 +62,15 @@ def tau_effect(changes: Sequence[TauChange]) -> Effect:
     return Effect(value=float(np.mean([c.value for c in changes])), se=math.sqrt(variance), df=clusters - 1)
 
 
-def throughput_effect(baseline: Array, candidate: Array, floor_sd: float = 0.0, floor_df: float = 0.0) -> Effect:
+def throughput_effect(baseline: Array, candidate: Array) -> Effect:
     """Change of the mean log throughput between two groups of allocations.
 
-    ``floor_sd`` is the standard deviation of such a number between A/A allocations (the measured noise floor, with
-    ``floor_df`` degrees of freedom); it is pooled with the spread inside the two groups, so that a candidate noisier
-    than the floor widens its own interval. Raises ValueError if no spread is known at all.
+    The noise floor is the spread between A/A allocations inside the two groups, pooled, so that a candidate noisier
+    than the baseline widens its own interval. Raises ValueError if neither group has two allocations.
     """
     groups = [baseline, candidate]
-    squares = floor_df * floor_sd**2 + sum(float(((g - g.mean()) ** 2).sum()) for g in groups)
-    df = floor_df + sum(len(g) - 1 for g in groups)
+    squares = sum(float(((g - g.mean()) ** 2).sum()) for g in groups)
+    df = sum(len(g) - 1 for g in groups)
     if df <= 0:
         raise ValueError("one allocation a side and no noise floor: measure an A/A repeat")
     se = math.sqrt(squares / df * (1 / len(baseline) + 1 / len(candidate)))

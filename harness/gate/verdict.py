@@ -51,17 +51,15 @@ class Outcome:
         return tuple(j for j in self.judgements if j.scope == "pooled" and j.verdict == "regression")
 
 
-def gate(baseline: "Frames", candidate: "Frames", rules: Rules, floor: tuple[float, float] = (0.0, 0.0)) -> Outcome:
-    """Judge ``candidate``. ``floor`` is (sd, degrees of freedom) of log throughput between A/A allocations."""
+def gate(baseline: "Frames", candidate: "Frames", rules: Rules) -> Outcome:
+    """Judge ``candidate``."""
     trouble = troubles(candidate) or unlike(baseline, candidate)
     if trouble:
         verdict = "invalid" if trouble[0].code == EXIT["invalid"] else "infrastructure"
         return Outcome(verdict=verdict, judgements=(), troubles=tuple(trouble))
     shared = _arms(baseline) & _arms(candidate)
     level = spent(rules.alpha, len(rules.metrics) * len(shared), rules.looks)
-    judged = [
-        j for target, arm in sorted(shared) for j in _judge_arm(baseline, candidate, target, arm, rules, level, floor)
-    ]
+    judged = [j for target, arm in sorted(shared) for j in _judge_arm(baseline, candidate, target, arm, rules, level)]
     judged.sort(key=lambda j: j.scope != "pooled")
     return Outcome(verdict=_worst(j.verdict for j in judged if j.scope == "pooled"), judgements=tuple(judged))
 
@@ -83,7 +81,6 @@ def _judge_arm(
     arm: str,
     rules: Rules,
     level: float,
-    floor: tuple[float, float],
 ) -> list[Judgement]:
     judged = []
     changes = tau_changes(baseline, candidate, target, arm)
@@ -95,7 +92,7 @@ def _judge_arm(
             one = tau_effect([change])
             judged.append(_judgement(one, margin, level, target, arm, "tau", setting, len(change.prompts)))
     if "throughput" in rules.metrics:
-        judged += _judge_throughput(baseline, candidate, target, arm, rules, level, floor)
+        judged += _judge_throughput(baseline, candidate, target, arm, rules, level)
     return judged
 
 
@@ -106,7 +103,6 @@ def _judge_throughput(
     arm: str,
     rules: Rules,
     level: float,
-    floor: tuple[float, float],
 ) -> list[Judgement]:
     old, new = (_speeds(frames, target, arm) for frames in (baseline, candidate))
     margin = -math.log1p(-rules.throughput_margin)
@@ -118,7 +114,7 @@ def _judge_throughput(
             continue
         note = ""
         try:
-            effect = throughput_effect(before, after, *floor)
+            effect = throughput_effect(before, after)
         except ValueError as error:
             note, effect = str(error), Effect(value=float(after.mean() - before.mean()), se=math.inf, df=1)
         judged.append(_judgement(effect, margin, level, target, arm, "throughput", scope, len(after), note))
