@@ -9,22 +9,27 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from harness.header import Header
 
 
+def bar(console: Console) -> Progress:
+    """A bar with counts and the time left; nothing where ``console`` is not a terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
 class Reporter:
     """Counts conversations towards ``total``, cells towards ``cells``. Use as a context manager."""
 
     def __init__(self, console: Console, total: int, cells: int) -> None:
         self._console = console
         self._cells, self._done = cells, 0
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._bar = bar(console)
         self._task = self._bar.add_task("starting", total=total)
         self._expected = 0
 

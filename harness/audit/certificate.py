@@ -14,8 +14,11 @@ from typing import Any
 
 from harness.audit.chisquare import POWER, Test, holm
 from harness.audit.greedy import Greedy
+from sglang_specbench.errors import UserError
 
-LARGEST_BIAS = 0.15  # total variation that an audit must be able to see, or it is inconclusive
+# Total variation that an audit must be able to see, or it is inconclusive: what the default number of samples sees on
+# the mini target, computed from its law alone before any arm was asked.
+LARGEST_BIAS = 0.10
 LEAST_EVENTS = 100  # accepted drafts, and rejections, that the samples must hold
 
 
@@ -58,19 +61,22 @@ class Certificate:
     versions: Mapping[str, str]
     attestation: Mapping[str, Any]
     false_alarm: float  # odds that an exact arm fails
-    prompt: str  # id of the prompt whose first tokens were sampled
+    prompt: str  # id of the prompt whose answer was sampled
+    after: int  # greedy tokens of that answer that stood before the sampled ones
     greedy: tuple[Greedy, ...]
     sampled: tuple[Sampled, ...]
     seeds: Seeds | None  # None: a server that cannot be restarted
     reasons: tuple[str, ...] = field(init=False)
     verdict: str = field(init=False)  # pass | fail | inconclusive
     samples: int = field(init=False)
+    smallest_p: float = field(init=False)  # of all tests, after Holm's correction
     smallest_bias: float = field(init=False)  # total variation caught with probability POWER at every tested place
 
     def __post_init__(self) -> None:
         failures, doubts = self._failures(), self._doubts()
-        set_ = object.__setattr__  # frozen: these four follow from the rest
+        set_ = object.__setattr__  # frozen: these five follow from the rest
         set_(self, "samples", sum(s.samples for s in self.sampled))
+        set_(self, "smallest_p", min(holm(self.tests)))
         set_(self, "smallest_bias", self._smallest_bias())
         set_(self, "reasons", tuple(failures + doubts))
         set_(self, "verdict", "fail" if failures else "inconclusive" if doubts else "pass")
@@ -131,6 +137,26 @@ def _finite(value: Any) -> Any:
 def path(folder: Path, target: str, arm: str, proposal: str) -> Path:
     """Where the certificate of an arm lies."""
     return folder / f"{target}-{arm}-{proposal}.json"
+
+
+def load(place: Path) -> dict[str, Any]:
+    """A certificate's JSON; `UserError` if the file is not one."""
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+        if {"arm", "verdict", "versions"} <= found.keys():
+            return dict(found)
+    except (ValueError, AttributeError):
+        pass
+    raise UserError(f"{place}: not a certificate", "move it away and run specbench audit again")
+
+
+def passed(place: Path, **wanted: object) -> bool:
+    """Is there a passed certificate at ``place`` with these values (and at least so many ``samples``)."""
+    if not place.is_file():
+        return False
+    found = load(place)
+    enough = found.get("samples", 0) >= wanted.pop("samples", 0)
+    return enough and found.get("verdict") == "pass" and all(found.get(k) == v for k, v in wanted.items())
 
 
 def write(certificate: Certificate, folder: Path) -> Path:

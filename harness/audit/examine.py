@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.audit.certificate import Sampled
-from harness.audit.chisquare import Test, impossible_test, joint_test, position_test
+from harness.audit.chisquare import Test, impossible_test, joint_test, likeliest_test, position_test
 from harness.audit.greedy import Greedy, compare
 from harness.audit.law import Law, Prefix, Sampling
 from harness.audit.probe import Probe
@@ -30,18 +30,13 @@ class Examiner:
         """The first samples of a fresh server, one at a time: the same only for the same seed."""
         count, tokens = FINGERPRINT
         answers = await self.probe.samples(
-            self.reference.sampled_ids, self.design.untruncated, tokens, count, concurrency=1
+            self.reference.place.ids, self.design.untruncated, tokens, count, concurrency=1
         )
         return [a.output_ids for a in answers]
 
     async def examine(self, dtype: str) -> tuple[tuple[Greedy, ...], tuple[Sampled, ...]]:
         """Everything else that is asked of an arm."""
-        design = self.design
-        return await self.greedy(dtype), (
-            await self.sampled(design.untruncated, design.bulk, design.samples),
-            *[await self.sampled(design.untruncated, c, design.samples // 16) for c in design.concurrency],
-            *[await self.sampled(setting, design.bulk, design.samples // 4) for setting in design.truncated],
-        )
+        return await self.greedy(dtype), tuple([await self.sampled(*batch) for batch in self.design.batches])
 
     async def greedy(self, dtype: str) -> tuple[Greedy, ...]:
         """Temperature 0 at both concurrencies."""
@@ -56,7 +51,7 @@ class Examiner:
 
     async def sampled(self, sampling: Sampling, concurrency: int, count: int) -> Sampled:
         """``count`` samples under one setting, tested."""
-        answers = await self.probe.samples(self.reference.sampled_ids, sampling, self.design.depth, count, concurrency)
+        answers = await self.probe.samples(self.reference.place.ids, sampling, self.design.depth, count, concurrency)
         law = self.reference.law(sampling)
         name = f"{sampling.label} c={concurrency}"
         return Sampled(
@@ -73,10 +68,11 @@ class Examiner:
 
 
 def tests(name: str, answers: Sequence[Answer], law: Law, depth: int, truncated: bool) -> list[Test]:
-    """Every place by itself, the first three together, and under truncation what must never appear."""
+    """Every place by itself, the first three together, the likeliest token, and what truncation must never let pass."""
     samples = [a.output_ids for a in answers]
     found = [position_test(f"{name} token {place + 1}", samples, law, place) for place in range(depth)]
     found.append(joint_test(f"{name} tokens 1-3", samples, law, 3))
+    found.append(likeliest_test(f"{name} likeliest token", samples, law, 1))  # from the first verify block on
     if truncated:
         found.append(impossible_test(f"{name} forbidden tokens", samples, law))
     return found

@@ -58,7 +58,7 @@ def processed(logprobs: Floats, sampling: Sampling) -> Floats:
 
 @dataclass(frozen=True)
 class Law:
-    """p(next | prefix) of one prompt under one setting, for the prefixes it knows."""
+    """p(next | prefix) of one prompt under one setting, for the prefixes it knows; likeliest token first."""
 
     conditionals: Mapping[Prefix, Mapping[int, float]]
 

@@ -17,7 +17,10 @@ def _head(c: Certificate) -> Iterator[str]:
     yield from (f"- **{reason}**" for reason in c.reasons)
     yield f"- audited {c.date} on weights of {c.weights_date}; " + ", ".join(f"{k} {v}" for k, v in c.versions.items())
     yield f"- target `{c.target_digest[:16]}`, drafter `{c.draft_digest[:16] or 'none'}`"
-    yield f"- {c.samples} samples of prompt `{c.prompt}`; an exact arm fails with odds {c.false_alarm:g}"
+    yield (
+        f"- {c.samples} samples of what follows prompt `{c.prompt}` and {c.after} tokens of its greedy answer; an "
+        f"exact arm fails with odds {c.false_alarm:g}"
+    )
     yield (
         f"- a bias of {c.smallest_bias:.3f} (total variation) at any tested place would be caught with probability "
         f"{POWER:g}"
@@ -34,7 +37,7 @@ def _greedy(c: Certificate) -> Iterator[str]:
 
 
 def _sampled(c: Certificate) -> Iterator[str]:
-    yield "\n## Sampled first tokens against the target's exact law\n"
+    yield "\n## Sampled tokens against the target's exact law\n"
     yield "| test | samples | df | chi-square | p | p corrected | TV seen | smallest TV caught |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     level = c.false_alarm / len(c.tests)

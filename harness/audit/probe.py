@@ -6,7 +6,7 @@ likeliest first, at temperature 1). Knows nothing of arms or verdicts.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,7 +23,14 @@ BATCH = 16  # prefixes a request: a whole vocabulary each, so the answers are la
 
 
 class Probe(Client):
-    """A client of the target's server (for laws and margins) or of an arm's (for samples)."""
+    """A client of the target's server (for laws and margins) or of an arm's (for samples).
+
+    ``seen`` is called with the number of samples of each batch, as they come.
+    """
+
+    def __init__(self, url: str, timeout_s: float, seen: Callable[[int], object]) -> None:
+        super().__init__(url, timeout_s)
+        self.seen = seen
 
     async def conditionals(self, prefixes: Sequence[Prefix], head: int) -> list[Raw]:
         """P(next | prefix) for whole token sequences, the ``head`` likeliest tokens of each."""
@@ -60,6 +67,7 @@ class Probe(Client):
         while len(found) < count:
             prompts = [list(ids)] * min(concurrency, count - len(found))
             found += map(Answer.parse, await self._post({"input_ids": prompts, "sampling_params": request}))
+            self.seen(len(prompts))
         return found
 
     async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[dict[str, Any]]:

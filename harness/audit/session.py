@@ -7,7 +7,7 @@ that is not what it should be is never audited: `NotAttested`.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from sglang_specbench.launch import Launch
 T = TypeVar("T")
 Serve = Callable[[Launch], AbstractContextManager[Server | Elsewhere]]
 SEEDS = (42, 43, 42)  # of the three servers of an arm
+VERSIONS = {"sglang": SGLANG_VERSION, "specbench": __version__}  # a certificate holds for these only
 
 
 class NotAttested(Exception):
@@ -45,6 +46,7 @@ class Subject:
     remote: bool  # the servers are somebody else's: no restarts, so nothing about seeds
     start_timeout_s: float
     request_timeout_s: float
+    seen: Callable[[int], object] = field(default=lambda _: None)  # called with the number of samples as they come
 
     def arm(self, name: str, draft: Model | None, seed: int) -> Launch:
         """The server of one arm, with its proposal at temperature 1."""
@@ -55,7 +57,7 @@ class Subject:
         """Run ``work`` with a client of ``server``."""
 
         async def run() -> T:
-            async with Probe(server.url, self.request_timeout_s) as probe:
+            async with Probe(server.url, self.request_timeout_s, self.seen) as probe:
                 return await work(probe)
 
         return asyncio.run(run())
@@ -92,10 +94,11 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         draft_digest=digest,
         weights_date=_weights_date(subject.target, draft),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={"sglang": SGLANG_VERSION, "specbench": __version__},
+        versions=VERSIONS,
         attestation=attestation,
         false_alarm=design.level,
-        prompt=known.sampled,
+        prompt=known.place.prompt,
+        after=known.place.after,
         greedy=greedy,
         sampled=sampled,
         seeds=None if subject.remote else Seeds(repeats=prints[0] == prints[2], differs=prints[0] != prints[1]),

@@ -2,17 +2,23 @@
 
 import importlib.util
 import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
 
 from harness.audit import certificate, session, subjects
-from harness.audit.reference import Design
+from harness.audit.reference import Design, Reference
 from harness.failure import Failure
 from harness.models import Model
+from harness.progress import bar
+from harness.stopping import STOPPED, one_way_to_stop
 from harness.sweep import load
+from sglang_specbench.arms import get_arm
 from sglang_specbench.errors import UserError
 
 EXIT = {"pass": 0, "inconclusive": 3, "infrastructure": 5, "not attested": 4, "fail": 1}  # from good to bad
@@ -22,7 +28,10 @@ def audit(
     sweep: Annotated[str, typer.Argument(help="Sweep file or shipped sweep: its targets, drafters and server.")],
     arm: Annotated[list[str] | None, typer.Option(help="Arm to audit; may be repeated. Default: all it can.")] = None,
     prompt_set: Annotated[str, typer.Option("--set", help="Prompt set; default: the sweep's first.")] = "",
-    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; 5/8 as many beside.")] = 4000,
+    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; 3/4 as many beside.")] = 4000,
+    again: Annotated[
+        bool, typer.Option("--again", help="Audit anew what has passed with these weights, versions and samples.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder of the certificates.")] = Path("results/certificates"),
     server: Annotated[str, typer.Option(help="URL of a running server of the one --arm; none is started.")] = "",
     target_server: Annotated[str, typer.Option(help="With --server: URL of the target's own server.")] = "",
@@ -34,37 +43,80 @@ def audit(
     if not server and importlib.util.find_spec("sglang") is None:
         raise UserError("specbench audit needs SGLang", 'pip install "sglang-specbench[serve]"')
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
-    verdicts = ["pass"]
-    with tempfile.TemporaryDirectory(prefix="specbench-audit-") as scratch:
-        serve = subjects.elsewhere(server, target_server) if server else subjects.here(Path(scratch))
-        for name in loaded.target:
-            subject = subjects.subject(loaded, name, serve, remote=bool(server))
-            drafts = subjects.arms(loaded, name, arm or [], subject.launch.device)
-            verdicts += _target(subject, drafts, chosen, Design(samples=samples), out)
+    console = Console()
+    try:
+        with (
+            one_way_to_stop(),
+            tempfile.TemporaryDirectory(prefix="specbench-audit-") as scratch,
+            bar(console) as shown,
+        ):
+            serve = subjects.elsewhere(server, target_server) if server else subjects.here(Path(scratch))
+            auditor = Auditor(chosen, Design(samples=samples), out, again or bool(server), console, shown)
+            verdicts = ["pass"]
+            for name in loaded.target:
+                subject = subjects.subject(loaded, name, serve, remote=bool(server))
+                drafts = subjects.arms(loaded, name, arm or [], subject.launch.device)
+                verdicts += auditor.target(subject, drafts)
+    except KeyboardInterrupt:
+        console.print("stopped; certificates so far are kept: run the same command to go on")
+        raise typer.Exit(STOPPED) from None
     raise typer.Exit(EXIT[max(verdicts, key=list(EXIT).index)])
 
 
-def _target(
-    subject: session.Subject, drafts: dict[str, Model | None], prompt_set: str, design: Design, out: Path
-) -> list[str]:
-    """Audit every arm; one line each, as it ends."""
-    console = Console()
-    try:
-        console.print(f"{subject.name}: asking the target for its law")
-        known = session.reference(subject, subjects.prompt_ids(Path(subject.target.path), prompt_set), design)
-    except (session.NotAttested, Failure) as problem:
-        console.print(f"{subject.name}: the target's own server: {problem}", soft_wrap=True)
-        return ["infrastructure" if isinstance(problem, Failure) else "not attested"]
-    verdicts = []
-    for arm, draft in drafts.items():
+@dataclass
+class Auditor:
+    """Audits arm by arm; prints one line each, as it ends. ``again``: also what has passed already."""
+
+    prompt_set: str
+    design: Design
+    out: Path
+    again: bool
+    console: Console
+    bar: Progress
+
+    def target(self, subject: session.Subject, drafts: dict[str, Model | None]) -> list[str]:
+        """The verdicts of all arms of one target."""
+        wanted = {a: d for a, d in drafts.items() if self.again or not self._passed(subject, a, d)}
+        for arm in drafts.keys() - wanted.keys():
+            self._say(f"{subject.name}/{arm}", "pass", "before, with these weights and versions (--again: once more)")
+        if not wanted:
+            return []
+        task = self.bar.add_task(f"{subject.name}: the target's law", total=len(wanted) * self.design.total)
+        subject = replace(subject, seen=lambda count: self.bar.advance(task, count))
         try:
-            found = session.audit(subject, arm, draft, known, design)
-            certificate.write(found, out)
+            prompts = subjects.prompt_ids(Path(subject.target.path), self.prompt_set)
+            known = session.reference(subject, prompts, self.design)
+        except (session.NotAttested, Failure) as problem:
+            verdict = "infrastructure" if isinstance(problem, Failure) else "not attested"
+            self._say(f"{subject.name}: the target's own server", verdict, str(problem))
+            return [verdict]
+        verdicts = []
+        for number, (arm, draft) in enumerate(wanted.items()):
+            self.bar.update(task, description=f"{subject.name}/{arm}", completed=number * self.design.total)
+            verdicts.append(self._arm(subject, arm, draft, known))
+        return verdicts
+
+    def _arm(self, subject: session.Subject, arm: str, draft: Model | None, known: Reference) -> str:
+        try:
+            found = session.audit(subject, arm, draft, known, self.design)
+            certificate.write(found, self.out)
             verdict, text = found.verdict, f"smallest bias caught {found.smallest_bias:.3f}; {'; '.join(found.reasons)}"
         except session.NotAttested as reasons:
             verdict, text = "not attested", str(reasons)
         except Failure as failure:
             verdict, text = "infrastructure", str(failure)
-        console.print(f"{subject.name}/{arm}: [bold]{verdict}[/] {text}", soft_wrap=True)
-        verdicts.append(verdict)
-    return verdicts
+        self._say(f"{subject.name}/{arm}", verdict, text)
+        return verdict
+
+    def _passed(self, subject: session.Subject, arm: str, draft: Model | None) -> bool:
+        proposal = get_arm(arm).proposal(1)
+        return certificate.passed(
+            certificate.path(self.out, subject.name, arm, proposal),
+            target_digest=subject.target.digest,
+            draft_digest=draft.digest if draft else "",
+            versions=session.VERSIONS,
+            samples=self.design.total,
+        )
+
+    def _say(self, what: str, verdict: str, text: str) -> None:
+        self.console.print(f"{what}: [bold]{verdict}[/] {escape(text)}", soft_wrap=True, highlight=False)

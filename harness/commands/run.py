@@ -1,10 +1,8 @@
 """`specbench run`: measure what is missing of a sweep, then print what the run says so far."""
 
-import contextlib
 import errno
 import importlib.util
-import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,11 +18,11 @@ from harness.progress import Reporter
 from harness.run_folder import hold
 from harness.runner import exit_code, pending, run_allocation, served_by
 from harness.session import Order, Watchers
+from harness.stopping import STOPPED, one_way_to_stop
 from harness.whole_file import write_text
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
-STOPPED = 130  # as a shell reports Ctrl-C
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
@@ -67,7 +65,7 @@ def run(
         _require(plan, server)
         wanted = served_by(server, plan, wanted) if server else wanted
     try:
-        with _one_way_to_stop():
+        with one_way_to_stop():
             outcomes = _carry_out(order, plan, wanted, executor, console)
     except KeyboardInterrupt:
         console.print("stopped; finished cells are kept: run the same command to go on")
@@ -78,24 +76,6 @@ def run(
         raise UserError(f"{order.run_dir}: {error.strerror}", "make room, then run it again", exit_code=5) from None
     code = max(exit_code(outcomes), _report(order.run_dir, console))
     raise typer.Exit(code)
-
-
-@contextlib.contextmanager
-def _one_way_to_stop() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does: servers are ended, finished cells stay.
-
-    A hang-up that nohup ignores stays ignored; an interrupt that a background shell ignores does not.
-    """
-    old = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        if old[name] is not signal.SIG_IGN:
-            signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        for name, handler in old.items():
-            signal.signal(name, handler)
 
 
 def _require(plan: Plan, server: str) -> None:

@@ -32,7 +32,16 @@ def sweep(tmp_path, monkeypatch):
 
 def test_a_running_server_needs_its_target_and_one_arm(sweep, tmp_path):
     with pytest.raises(UserError, match="go together"):
-        audit(sweep, arm=["lilicorr"], server="http://x", target_server="", samples=200, out=tmp_path, prompt_set="")
+        audit(
+            sweep,
+            arm=["lilicorr"],
+            server="http://x",
+            target_server="",
+            samples=200,
+            out=tmp_path,
+            prompt_set="",
+            again=False,
+        )
 
 
 def test_by_default_every_arm_with_a_checkpoint_that_this_device_runs(sweep):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.audit.certificate import Certificate, Sampled, Seeds, write
+from harness.audit.certificate import Certificate, Sampled, Seeds, passed, write
 from harness.audit.chisquare import Test as Result
 from harness.audit.greedy import Divergence, Greedy
 from harness.audit.page import page
@@ -28,7 +28,7 @@ def made(**changes):
         "target": "mini", "arm": "lilicorr", "proposal": "sampled", "target_digest": "ab", "draft_digest": "cd",
         "weights_date": "2026-11-29T00:00:00+00:00", "date": "2026-11-30T00:00:00+00:00",
         "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}, "attestation": {"arm": "lilicorr"},
-        "false_alarm": 1e-3, "prompt": "prose-1", "greedy": (greedy(),), "sampled": (sampled,),
+        "false_alarm": 1e-3, "prompt": "prose-1", "after": 7, "greedy": (greedy(),), "sampled": (sampled,),
         "seeds": Seeds(repeats=True, differs=True),
     }  # fmt: skip
     return Certificate(**{**fields, **changes})
@@ -97,9 +97,24 @@ def test_tables_take_a_passed_certificate_and_only_for_its_weights(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     write(made(), tmp_path / "certificates")
-    cells = pd.DataFrame([{"arm": "lilicorr", "target_digest": "ab", "draft_digest": "cd"}])
+    cell = {"arm": "lilicorr", "target_digest": "ab", "draft_digest": "cd"}
+    versions = ("sglang 0.5.23", "specbench 0.1.0")
+    cells = pd.DataFrame([{**cell, "versions": versions}, {**cell, "versions": list(versions)}])
     assert unaudited(cells, read([run])) == frozenset()
     assert unaudited(cells.assign(draft_digest="ee"), read([run])) == {"lilicorr"}
+    older = pd.DataFrame([{**cell, "versions": ("sglang 0.5.22", "specbench 0.1.0")}])
+    assert unaudited(older, read([run])) == {"lilicorr"}
+
+
+def test_what_has_passed_need_not_be_asked_again(tmp_path):
+    asked = {"target_digest": "ab", "draft_digest": "cd", "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}}
+    path = write(made(), tmp_path)
+    assert passed(path, **asked, samples=4000)
+    assert not passed(path, **asked, samples=4001)
+    assert not passed(path, **{**asked, "draft_digest": "ee"}, samples=4000)
+    assert not passed(path, **{**asked, "versions": {}}, samples=4000)
+    assert not passed(tmp_path / "mini-dspark-sampled.json", **asked, samples=4000)
+    assert not passed(write(made(accepted=20), tmp_path), **asked, samples=4000)
 
 
 def test_the_page_says_what_was_asked():

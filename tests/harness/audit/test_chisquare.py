@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from harness.audit.chisquare import Test as Result
-from harness.audit.chisquare import holm, impossible_test, joint_test, position_test
+from harness.audit.chisquare import holm, impossible_test, joint_test, likeliest_test, position_test
 from harness.audit.law import Law
 
 P = np.array([0.4, 0.25, 0.15, 0.1, 0.05, 0.03, 0.02])
@@ -31,7 +31,14 @@ def test_one_group_is_scipys_chisquare():
     assert ours.tv == pytest.approx(np.abs(seen - expected).sum() / 2000)
 
 
-@pytest.mark.parametrize("test", [lambda s: position_test("x", s, LAW, 1), lambda s: joint_test("x", s, LAW, 2)])
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda s: position_test("x", s, LAW, 1),
+        lambda s: joint_test("x", s, LAW, 2),
+        lambda s: likeliest_test("x", s, LAW, 0),
+    ],
+)
 def test_false_alarms_come_at_the_stated_rate(test):
     """400 honest audits at level 5 %: the count of rejections lies within binomial odds of 1e-4."""
     generator = np.random.default_rng(7)
@@ -57,6 +64,31 @@ def test_the_smallest_bias_is_caught_with_the_stated_power(spread):
     )
     assert caught > 180
     assert 0.02 < bias < 0.08
+
+
+def test_the_likeliest_token_is_counted_over_all_prefixes():
+    """By hand: after 0 the first token has 0.7, after 1 it has 0.1; with one prefix it is scipy's test of two cells."""
+    drawn = [(0, 0)] * 60 + [(0, 1)] * 40 + [(1, 0)] * 5 + [(1, 4)] * 45 + [(9, 9)]
+    found = likeliest_test("x", drawn, LAW, 1)
+    surplus = (60 - 70) + (5 - 5)
+    assert (found.samples, found.df) == (150, 1)
+    assert found.statistic == pytest.approx(surplus**2 / (100 * 0.21 + 50 * 0.09))
+    assert found.tv == pytest.approx(10 / 150)
+    alone = likeliest_test("x", [(0,)] * 33 + [(3,)] * 67, LAW, 0)
+    assert alone.p == pytest.approx(chisquare([33, 67], [40, 60]).pvalue)
+
+
+def test_a_shift_of_the_likeliest_token_is_seen_where_single_places_do_not_show_it():
+    """0.03 more of it at each of two places, 4,000 samples: the pooled test rejects at 1e-4, the others do not."""
+    generator = np.random.default_rng(5)
+    p = np.full(60, 0.5 / 59)
+    p[0] = 0.5
+    law = Law({(): dict(enumerate(p.tolist())), **{(t,): dict(enumerate(p.tolist())) for t in range(60)}})
+    biased = p * 0.47 / 0.5
+    biased[0] = 0.53
+    drawn = [tuple(pair) for pair in generator.choice(60, (4000, 2), p=biased / biased.sum()).tolist()]
+    assert likeliest_test("x", drawn, law, 0).p < 1e-4
+    assert min(position_test("x", drawn, law, place).p for place in (0, 1)) > 1e-4
 
 
 def test_unknown_prefixes_are_left_out():

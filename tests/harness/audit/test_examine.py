@@ -14,7 +14,8 @@ from harness.audit.certificate import Certificate, Seeds
 from harness.audit.examine import Examiner
 from harness.audit.law import Raw, Sampling, processed
 from harness.audit.probe import _raw
-from harness.audit.reference import Design
+from harness.audit.reference import Design, Place, in_doubt
+from harness.failure import Failure
 from harness.wire import Answer
 
 V = 12
@@ -74,8 +75,8 @@ def audited(server):
     greedy, sampled = asyncio.run(Examiner(server, known, DESIGN).examine("float32"))
     return Certificate(
         target="t", arm="lilicorr", proposal="sampled", target_digest="a", draft_digest="b", weights_date="", date="",
-        versions={}, attestation={}, false_alarm=DESIGN.level, prompt=known.sampled, greedy=greedy, sampled=sampled,
-        seeds=Seeds(repeats=True, differs=True),
+        versions={}, attestation={}, false_alarm=DESIGN.level, prompt=known.place.prompt, after=known.place.after,
+        greedy=greedy, sampled=sampled, seeds=Seeds(repeats=True, differs=True),
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_an_honest_server_passes():
     assert (found.verdict, found.reasons) == ("pass", ())
     assert [g.concurrency for g in found.greedy] == [1, 4]
     assert [(s.setting, s.concurrency, s.samples) for s in found.sampled] == [
-        ("T=1", 32, 2000), ("T=1", 1, 125), ("T=1", 4, 125), ("T=0.8 top-k 12", 32, 500), ("T=1 top-p 0.9", 32, 500),
+        ("T=1", 32, 2000), ("T=1", 1, 250), ("T=1", 4, 250), ("T=0.8 top-k 12", 32, 500), ("T=1 top-p 0.9", 32, 500),
     ]  # fmt: skip
 
 
@@ -105,13 +106,33 @@ def test_another_argmax_fails_at_temperature_zero():
     assert any("T=0" in reason for reason in audited(Chain(swapped, seed=3)).reasons)
 
 
-def test_the_sampled_prompt_is_one_in_doubt():
+def test_what_is_sampled_follows_a_greedy_answer():
     known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
-    assert known.sampled in PROMPTS
+    answer, _ = known.greedy[known.place.prompt]
+    assert known.place.ids == PROMPTS[known.place.prompt] + answer[: known.place.after]
     assert set(known.raw) >= {()}
     assert known.control == {name: ids for name, (ids, _) in known.greedy.items()}
     law = known.law(replace(Sampling(), top_p=0.9))
     assert sum(law.conditionals[()].values()) == pytest.approx(1)
+
+
+def places(*likeliest):
+    return tuple(range(len(likeliest))), [Raw(np.arange(2), np.log([p, 1 - p])) for p in likeliest]
+
+
+def test_the_place_is_where_the_likeliest_tokens_are_nearest_to_half_the_mass():
+    greedy = {
+        "sure": places(0.999, 0.99, 0.999),
+        "best": places(0.99, 0.99, 0.6, 0.45, 0.99),
+        "split": places(0.5, 0.01, 0.999),
+    }
+    prompts = dict.fromkeys(greedy, (7, 8))
+    assert in_doubt(prompts, greedy, depth=2) == Place(prompt="best", after=2, ids=(7, 8, 0, 1))
+
+
+def test_a_target_that_says_nothing_cannot_be_sampled():
+    with pytest.raises(Failure, match="choose another --set"):
+        in_doubt({"a": (7,)}, {"a": places(0.5)}, depth=2)
 
 
 def test_log_probabilities_are_read_as_the_server_sends_them():

@@ -1,7 +1,8 @@
 """The audit on simulated requests: it passes the exact rule, and fails each of the four silent faults.
 
-The odds: 3 position tests and one joint test, Holm-corrected to 1e-4 together, so the exact rule fails by chance once
-in ten thousand seeds; the seed is fixed. A fault would pass by chance with odds below 1e-3 (the tests print p < 1e-7).
+The odds: 3 position tests, one joint and one of the likeliest token, Holm-corrected to 1e-4 together, so the exact rule
+fails by chance once in ten thousand seeds; the seed is fixed. A fault would pass by chance with odds below 1e-3 (the
+tests print p < 1e-7).
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from drafters.verify import draw
-from harness.audit.chisquare import holm, joint_test, position_test
+from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
 from harness.audit.law import Law
 from tests.harness.audit.faulty import FAULTS, exact
 
@@ -56,7 +57,8 @@ def serve(rule, n=N, seed=5):
 def exact_law():
     table = P.tolist()
     prefixes = [()] + [tuple(p) for k in range(1, LENGTH) for p in np.ndindex(*(V,) * k)]
-    return Law({x: dict(enumerate(table[x[-1]] if x else table[0])) for x in prefixes})
+    ranked = [dict(sorted(enumerate(p), key=lambda item: -item[1])) for p in table]
+    return Law({x: ranked[x[-1] if x else 0] for x in prefixes})
 
 
 def adjusted(rule):
@@ -64,6 +66,7 @@ def adjusted(rule):
     law = exact_law()
     tests = [position_test(f"token {j + 1}", samples, law, j) for j in range(1, LENGTH)]
     tests.append(joint_test("joint", samples, law, 2))
+    tests.append(likeliest_test("likeliest", samples, law, 1))
     return holm(tests), tau
 
 

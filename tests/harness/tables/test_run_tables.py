@@ -146,17 +146,21 @@ def certificate(**changes):
         "arm": "lilicorr",
         "target_digest": "t",
         "draft_digest": "d",
+        "versions": {},
         "verdict": "pass",
         "date": "2026-11-29",
         **changes,
     }
 
 
-def test_a_certificate_is_fresh_for_just_its_weights():
-    assert audit_mark([certificate()], "lilicorr", "t", "d") == ""
-    assert audit_mark([certificate()], "lilicorr", "t", "new") == "unaudited"
-    assert audit_mark([certificate(), certificate(verdict="fail", date="2026-11-30")], "lilicorr", "t", "d") == "fail"
-    assert audit_mark([], "lilicorr", "t", "d") == "unaudited"
+def test_a_certificate_is_fresh_for_just_its_weights_and_versions():
+    assert audit_mark([certificate()], "lilicorr", "t", "d", ()) == ""
+    assert audit_mark([certificate()], "lilicorr", "t", "new", ()) == "unaudited"
+    assert (
+        audit_mark([certificate(), certificate(verdict="fail", date="2026-11-30")], "lilicorr", "t", "d", ()) == "fail"
+    )
+    assert audit_mark([], "lilicorr", "t", "d", ()) == "unaudited"
+    assert audit_mark([certificate()], "lilicorr", "t", "d", ("sglang 0.5.24",)) == "unaudited"
 
 
 def test_unaudited_arms_carry_a_dagger_until_certified(run):
@@ -168,6 +172,16 @@ def test_unaudited_arms_carry_a_dagger_until_certified(run):
     text = command(run, "--format", "md", "--table", "5").output
     assert "LiLiCorr †" not in text
     assert "DFlash †" in text
+
+
+def test_what_is_no_certificate_is_named(run):
+    folder = run.parent.parent / "certificates"
+    folder.mkdir(exist_ok=True)
+    (folder / "broken.json").write_text("{")
+    answer = command(run, "--format", "md", "--table", "5")
+    (folder / "broken.json").unlink()
+    assert isinstance(answer.exception, UserError)
+    assert "broken.json: not a certificate" in str(answer.exception)
 
 
 def test_the_recipes_of_this_tree_agree_with_the_papers_configuration(results):
