@@ -75,7 +75,8 @@ def main() -> None:
     """Audit all of `PLANTED`; writes as it goes."""
     lines: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
-        nursery = Nursery({**os.environ, "PYTHONPATH": str(STAND_IN)})
+        launch = subjects.subject(load("demo"), "mini", subjects.here(Path(folder)), remote=False).launch
+        nursery = Nursery(launch.environment(os.environ))
         bench = Bench(nursery, Path(folder), Design())
         honest = {arm: bench.sampled(arm) for arm in dict.fromkeys(arm for _, arm in PLANTED)}
         for fault, arm in (*(("none", arm) for arm in honest), *PLANTED):

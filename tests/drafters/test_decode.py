@@ -108,5 +108,5 @@ def test_sampled_output_passes_the_audit(
     ]
     tests = [position_test(f"token {place + 1}", samples, exact, place) for place in range(TOKENS)]
     tests += [joint_test("tokens 1-2", samples, exact, 2), likeliest_test("likeliest", samples, exact, 1)]
-    assert min(test.samples for test in tests) > 200
+    assert min(test.samples for test in tests) > SAMPLES / 4  # the law knows most of what was drawn
     assert min(holm(tests)) > 1e-4

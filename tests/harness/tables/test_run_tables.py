@@ -178,10 +178,9 @@ def test_what_is_no_certificate_is_named(run):
     folder = run.parent.parent / "certificates"
     folder.mkdir(exist_ok=True)
     (folder / "broken.json").write_text("{")
-    answer = command(run, "--format", "md", "--table", "5")
+    with pytest.raises(UserError, match=r"broken.json: not a certificate"):
+        command(run, "--format", "md", "--table", "5")
     (folder / "broken.json").unlink()
-    assert isinstance(answer.exception, UserError)
-    assert "broken.json: not a certificate" in str(answer.exception)
 
 
 def test_the_recipes_of_this_tree_agree_with_the_papers_configuration(results):
