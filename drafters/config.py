@@ -55,14 +55,18 @@ class DrafterConfig:
 
     def __post_init__(self) -> None:
         if bool(self.conv_kernel_size) != bool(self.conv_group_size):
-            raise ValueError("conv_kernel_size and conv_group_size go together")
+            raise ValueError("conv_kernel_size and conv_group_size go together: write both or none")
         if self.conv_group_size and self.hidden_size % self.conv_group_size:
-            raise ValueError(f"conv_group_size {self.conv_group_size} does not divide hidden_size {self.hidden_size}")
+            raise ValueError(
+                f"conv_group_size {self.conv_group_size} does not divide hidden_size {self.hidden_size}: choose another"
+            )
         if not 0 <= self.mask_token_id < self.vocab_size:
-            raise ValueError(f"mask_token_id {self.mask_token_id} is no row of the embedding")
+            raise ValueError(
+                f"mask_token_id {self.mask_token_id} is no row of the embedding: name one below {self.vocab_size}"
+            )
         if max(self.target_layer_ids) > self.num_target_layers - 2:
             raise ValueError(
-                f"target_layer_ids: the last layer that SGLang can capture is {self.num_target_layers - 2}"
+                f"target_layer_ids: SGLang captures no layer after {self.num_target_layers - 2}: name layers up to it"
             )
 
     @property

@@ -40,13 +40,13 @@ class Contract:
     def __post_init__(self) -> None:
         for name in ("length", "batch", "micro_batch", "epochs", "anchors", "checkpoint_every", "evaluate_every"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
+                raise ValueError(f"{name} {getattr(self, name)} is not at least 1: write 1 or more")
         if not self.arms or len(set(self.arms)) < len(self.arms):
-            raise ValueError("arms must name each arm once")
+            raise ValueError("arms is empty or names an arm twice: name each arm once")
         if not 0 <= self.warm_up < 1:
-            raise ValueError("warm_up is a share of the steps, from 0 to below 1")
+            raise ValueError(f"warm_up {self.warm_up:g} is no share of the steps: write 0 or more, and less than 1")
         if self.batch % self.micro_batch:
-            raise ValueError(f"batch {self.batch} is no multiple of micro_batch {self.micro_batch}")
+            raise ValueError(f"batch {self.batch} is no multiple of micro_batch {self.micro_batch}: change one")
 
     @classmethod
     def load(cls, path: Path) -> "Contract":

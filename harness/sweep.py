@@ -55,13 +55,13 @@ class Panel:
     def __post_init__(self) -> None:
         for key in ("arms", "sets", "temperatures", "seeds", "concurrency"):
             if not getattr(self, key):
-                raise ValueError(f"{key} is empty: nothing would be measured")
+                raise ValueError(f"{key} is empty and nothing would be measured: name at least one")
         for c in self.concurrency:
             if c < 1:
-                raise ValueError(f"concurrency {c} is not at least 1")
+                raise ValueError(f"concurrency {c} is not at least 1: write 1 or more")
         for t in self.temperatures:
             if not 0 <= t < math.inf:
-                raise ValueError(f"temperature {t:g} is {'negative' if t < 0 else 'no number'}")
+                raise ValueError(f"temperature {t:g} is {'negative' if t < 0 else 'no number'}: write 0 or more")
         for seed in self.seeds:
             _not_negative("seeds", seed)
 
@@ -80,7 +80,7 @@ class ServerSpec:
     def __post_init__(self) -> None:
         for key in ("context_length", "start_timeout_s", "request_timeout_s"):
             if not getattr(self, key) > 0:  # nor nan
-                raise ValueError(f"{key} {getattr(self, key):g} is not above 0")
+                raise ValueError(f"{key} {getattr(self, key):g} is not above 0: write a positive number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +102,9 @@ class Sweep:
         if not _FOLDER.fullmatch(self.name):
             raise ValueError(f"name {self.name!r} names no run folder: write letters, digits, '-', '_' and '.'")
         if self.repeats < 1:
-            raise ValueError(f"repeats {self.repeats} is not at least 1")
+            raise ValueError(f"repeats {self.repeats} is not at least 1: write 1 or more")
         if not self.target or not self.panel:
-            raise ValueError("a sweep needs at least one [target.NAME] and one [[panel]]")
+            raise ValueError("nothing to measure: write at least one [target.NAME] and one [[panel]]")
 
     def targets_of(self, panel: Panel) -> tuple[str, ...]:
         """Names of the targets that ``panel`` measures."""
@@ -160,4 +160,4 @@ def _check_names(sweep: Sweep) -> None:
 
 def _not_negative(key: str, value: int) -> None:
     if value < 0:
-        raise ValueError(f"{key} {value} is negative")
+        raise ValueError(f"{key} {value} is negative: write 0 or more")

@@ -1,7 +1,8 @@
 """TOML or JSON to frozen dataclasses: one loader and one style of complaint for every file a user writes.
 
 Knows types, defaults and near names. Knows nothing of what the keys mean: a dataclass checks its own values in
-``__post_init__`` and raises ``ValueError``, which becomes a `UserError` naming the file and table here.
+``__post_init__`` and raises ``ValueError`` ("what is wrong: what to write"), which becomes a `UserError` naming the
+file and table here.
 """
 
 import dataclasses
@@ -16,6 +17,15 @@ from typing import Any, TypeVar
 from sglang_specbench.errors import UserError
 
 T = TypeVar("T")
+
+# what to write for a scalar type
+_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "text in quotes",
+    bool: "true or false",
+    Path: "text in quotes",
+}
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -49,7 +59,7 @@ def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     try:
         return cls(**values)
     except ValueError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{where}: {error}") from None  # its text ends in the remedy
 
 
 def near_name(word: str, known: typing.Iterable[str]) -> str:
@@ -83,7 +93,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return {str(k): _convert(args[1], v, f"{where}.{k}") for k, v in value.items()}
     if origin is typing.Literal:
         if value not in args:
-            raise UserError(f"{where}: {value!r} is not one of {', '.join(map(repr, args))}")
+            raise UserError(f"{where}: {value!r} is not one of {', '.join(map(repr, args))}", "write one of them")
         return value
     return _convert_scalar(hint, value, where)
 
@@ -108,5 +118,5 @@ def _convert_scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{where}: expected {_name(hint)}, got {value!r}", f"write a {_name(hint)}")
+        raise UserError(f"{where}: expected {_name(hint)}, got {value!r}", f"write {_WORDS.get(hint, _name(hint))}")
     return value

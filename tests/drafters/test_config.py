@@ -90,11 +90,11 @@ def test_wrong_configs_are_refused() -> None:
         tiny_config("dspark", markov_rnk=3)
     with pytest.raises(UserError, match="unknown drafter 'dflash3'"):
         package("dflash3")
-    with pytest.raises(UserError, match="no row of the embedding"):
+    with pytest.raises(UserError, match="no row of the embedding: name one below 96"):
         DrafterConfig.from_target(TARGET, "dflash", mask_token_id=96)
-    with pytest.raises(UserError, match="last layer that SGLang can capture is 3"):
+    with pytest.raises(UserError, match="captures no layer after 3: name layers up to it"):
         tiny_config("dflash", target_layer_ids=(1, 4))
-    with pytest.raises(UserError, match="go together"):
+    with pytest.raises(UserError, match="write both or none"):
         tiny_config("dflash", conv_kernel_size=2)
     with pytest.raises(UserError, match="no rope_theta"):
         DrafterConfig.from_target({k: v for k, v in TARGET.items() if k != "rope_theta"}, "dflash", mask_token_id=MASK)

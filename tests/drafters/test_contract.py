@@ -40,12 +40,12 @@ def test_linear_and_cosine_are_what_they_say(table):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"batch": 0}, "batch"),
-        ({"arms": []}, "arms"),
-        ({"arms": ["dflash", "dflash"]}, "arms"),
-        ({"warm_up": 1.0}, "warm_up"),
-        ({"batch": 64, "micro_batch": 3}, "micro_batch"),
-        ({"schedule": "step"}, "schedule"),
+        ({"batch": 0}, "batch 0 .*write 1 or more"),
+        ({"arms": []}, "arms .*name each"),
+        ({"arms": ["dflash", "dflash"]}, "arms .*name each"),
+        ({"warm_up": 1.0}, "warm_up 1 .*less than 1"),
+        ({"batch": 64, "micro_batch": 3}, "micro_batch 3: change one"),
+        ({"schedule": "step"}, "schedule.*write one of them"),
         ({"learning_rat": 1.0}, "learning_rate"),
     ],
 )

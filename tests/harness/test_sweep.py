@@ -14,17 +14,42 @@ MISTAKES = {
     "unknown key of a set": (("prompts =", "promts ="), "unknown key 'promts'", "did you mean 'prompts'?"),
     "unknown arm": (('"dflash"]', '"dflsh"]'), "unknown arm 'dflsh'", "did you mean 'dflash'?"),
     "unknown target": (("arms =", 'targets = ["tyo"]\narms ='), "unknown target 'tyo'", "did you mean 'toy'?"),
-    "negative concurrency": (("concurrency = [1]", "concurrency = [-4]"), "concurrency -4 is not at least 1", ""),
-    "zero concurrency": (("concurrency = [1]", "concurrency = [0]"), "concurrency 0 is not at least 1", ""),
-    "a word for a number": (("seeds = [42]", 'seeds = ["a"]'), "seeds[0]: expected int, got 'a'", ""),
-    "negative temperature": (("temperatures = [0]", "temperatures = [-1]"), "temperature -1 is negative", ""),
-    "no temperature": (("temperatures = [0]", "temperatures = [nan]"), "temperature nan is no number", ""),
-    "negative prompts": (("prompts = 4", "prompts = -1"), "prompts -1 is negative", ""),
-    "empty list": (("seeds = [42]", "seeds = []"), "seeds is empty", ""),
+    "negative concurrency": (
+        ("concurrency = [1]", "concurrency = [-4]"),
+        "concurrency -4 is not at least 1",
+        "write 1 or more",
+    ),
+    "zero concurrency": (
+        ("concurrency = [1]", "concurrency = [0]"),
+        "concurrency 0 is not at least 1",
+        "write 1 or more",
+    ),
+    "a word for a number": (
+        ("seeds = [42]", 'seeds = ["a"]'),
+        "seeds[0]: expected int, got 'a'",
+        "write a whole number",
+    ),
+    "negative temperature": (
+        ("temperatures = [0]", "temperatures = [-1]"),
+        "temperature -1 is negative",
+        "write 0 or more",
+    ),
+    "no temperature": (
+        ("temperatures = [0]", "temperatures = [nan]"),
+        "temperature nan is no number",
+        "write 0 or more",
+    ),
+    "negative prompts": (("prompts = 4", "prompts = -1"), "prompts -1 is negative", "write 0 or more"),
+    "empty list": (("seeds = [42]", "seeds = []"), "seeds is empty", "name at least one"),
     "no drafter": (('dflash = "/models/dflash"\n', ""), "target.toy.drafters: no 'dflash'", "add dflash ="),
-    "broken TOML": (("[[panel]]", "[[panel]"), "not valid TOML", ""),
-    "bad order": (('name = "t"', 'name = "t"\norder = "abab"'), "order: 'abab' is not one of", ""),
-    "no repeats": (('name = "t"', 'name = "t"\nrepeats = 0'), "repeats 0 is not at least 1", ""),
+    "broken TOML": (("[[panel]]", "[[panel]"), "not valid TOML", "mend the line"),
+    "bad order": (
+        ('name = "t"', 'name = "t"\norder = "abab"'),
+        "order: 'abab' is not one of 'abba', 'fixed'",
+        "write one of them",
+    ),
+    "no repeats": (('name = "t"', 'name = "t"\nrepeats = 0'), "repeats 0 is not at least 1", "write 1 or more"),
+    "no time": (("[[panel]]", "[server]\nstart_timeout_s = 0\n[[panel]]"), "start_timeout_s 0 is", "a positive number"),
     "our own field": (('name = "t"', 'name = "t"\nwhere = "x"'), "unknown key 'where'", "remove it"),
 }
 
@@ -53,6 +78,7 @@ def test_each_mistake_is_one_line_with_file_key_and_remedy(tmp_path, mistake):
     text = str(caught.value)
     assert str(path) in text
     assert message in text
+    assert hint
     assert hint in text
     assert "\n" not in text
     assert caught.value.exit_code == 2
