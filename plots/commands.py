@@ -1,12 +1,11 @@
 """``specbench plot`` and ``specbench dashboard``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-RunArgument = Annotated[str, typer.Argument(help="Run folder, or the word paper.")]
+RunArgument = Annotated[str, typer.Argument(help="Run folder, or the word paper, or model: the analytic model's.")]
 
 
 def plot(
@@ -18,11 +17,15 @@ def plot(
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.stats.load import load_results
-    from plots import style
+    from plots import style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
+    if run == "model":
+        with style.look():
+            typer.echo(f"theory: {style.save(theory.draw(), out, 'theory')[0]}")
+        return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))
     results = load_results(run)
@@ -51,6 +54,7 @@ def dashboard(
 ) -> None:
     """Build the static site; open index.html in any browser, no server needed."""
     from harness import store
+    from harness.audit.certificate import load
     from harness.gate import record
     from harness.gate.history import read
     from harness.stats.load import load_results
@@ -63,6 +67,6 @@ def dashboard(
         entries.append(record.entry(run, store.load(Path(run)), ""))
     if not entries:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(certificates.glob("*.json"))]
+    found = [load(path) for path in sorted(certificates.glob("*.json"))]
     pages = build(Sources(history=entries, results=results, baseline=baseline, certificates=found), out)
     typer.echo(f"{out / 'index.html'}: {len(pages)} pages from {len(entries)} runs")

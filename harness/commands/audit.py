@@ -100,7 +100,7 @@ class Auditor:
         try:
             found = session.audit(subject, arm, draft, known, self.design)
             certificate.write(found, self.out)
-            verdict, text = found.verdict, f"smallest bias caught {found.smallest_bias:.3f}; {'; '.join(found.reasons)}"
+            verdict, text = found.verdict, "; ".join((f"smallest bias seen {found.smallest_bias:.3f}", *found.reasons))
         except session.NotAttested as reasons:
             verdict, text = "not attested", str(reasons)
         except Failure as failure:

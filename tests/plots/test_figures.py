@@ -6,7 +6,7 @@ import pytest
 from harness import published, store, synthetic
 from harness.stats.measure import measure
 from harness.stats.results import Results
-from plots import style, survival
+from plots import style, survival, theory
 from plots.figures import FIGURES
 
 
@@ -38,6 +38,18 @@ def test_every_figure_draws_from_a_measured_run(name, measured, tmp_path):
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_figure_draws_from_nothing(name):
     assert FIGURES[name][0](Results(name="empty")) is None
+
+
+def test_the_model_draws_its_best_lengths_and_the_end_of_free_verification():
+    """The worked numbers, read off the drawing: acceptance 0.8 at cost 0.05 is best with 8 drafted, 3.09."""
+    with style.look():
+        left, right = theory.draw().axes
+    dots = {(round(x), round(y, 2)) for line in left.lines if line.get_marker() == "o" for x, y in line.get_xydata()}
+    assert (8, 3.09) in dots
+    solid = next(line for line in left.lines if line.get_label() == "acceptance 0.8")
+    assert solid.get_ydata()[4] == pytest.approx(2.80, abs=0.005)
+    ends = [line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 2]
+    assert ends == [104]  # at 512 cached tokens; at 8,192 verification never stops being free
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path):
