@@ -1,8 +1,8 @@
 """The analytic model: what a draft length is worth, and when verifying more positions stops being free.
 
-Nothing here is measured (`prediction` shows how far a run is from it). Left, the i.i.d. model of arXiv 2211.17192 with a
-draft pass of 0.05 target passes: solid lines pay it for every drafted token, dashed ones once a block; a dot is the best
-length. Right, the roofline of Llama 3.1 8B on an H100: time of a pass with one and with four positions a sequence.
+Nothing here is measured; `prediction` shows how far a run is from it. Left, the i.i.d. model of arXiv 2211.17192 with a
+draft pass of 0.05 target passes: solid lines pay it for every drafted token, dashed ones once a block; a dot is the
+best length. Right, the roofline of Llama 3.1 8B on an H100: time of a pass with one and with four positions a sequence.
 """
 
 import matplotlib.pyplot as plt
