@@ -32,7 +32,7 @@ class Taken:
 
 def cells(sweep: Sweep, inputs: Inputs) -> list[Cell]:
     """Every cell of ``sweep`` once, in the order of its panels; AR's closing brackets included."""
-    drawn = [_drawn(panel, inputs) for panel in sweep.panel]
+    drawn = [_drawn(panel, inputs, f"{sweep.where}: panel[{i}]: sets") for i, panel in enumerate(sweep.panel)]
     found: dict[Cell, None] = {}
     for repeat, (panel, taken) in product(range(sweep.repeats), zip(sweep.panel, drawn, strict=True)):
         for target in sweep.targets_of(panel):
@@ -95,8 +95,9 @@ def _panel_cells(
                 )
 
 
-def _drawn(panel: Panel, inputs: Inputs) -> list[Taken]:
-    return [_take(inputs, name, spec, tier) for name, spec in panel.sets.items() for tier in spec.tiers or ("",)]
+def _drawn(panel: Panel, inputs: Inputs, where: str) -> list[Taken]:
+    wanted = [(name, spec, tier) for name, spec in panel.sets.items() for tier in spec.tiers or ("",)]
+    return [_take(inputs, name, spec, tier, f"{where}.{name}") for name, spec, tier in wanted]
 
 
 def _fits(sweep: Sweep, taken: Taken) -> None:
@@ -109,9 +110,9 @@ def _fits(sweep: Sweep, taken: Taken) -> None:
         )
 
 
-def _take(inputs: Inputs, name: str, spec: SetSpec, tier: str) -> Taken:
+def _take(inputs: Inputs, name: str, spec: SetSpec, tier: str, where: str) -> Taken:
     manifest, here = inputs.manifests[name], inputs.sets.get(name)
-    taken = here.take(spec.prompts, tier) if here else ()
+    taken = here.take(spec.prompts, tier, where) if here else ()
     return Taken(
         prompt_set=name,
         tier=tier,

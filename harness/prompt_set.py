@@ -52,19 +52,20 @@ class PromptSet:
         """Sha256 (hex) over the turns of all prompts."""
         return turns_digest(self.prompts)
 
-    def take(self, count: int = 0, tier: str = "") -> tuple[Prompt, ...]:
+    def take(self, count: int = 0, tier: str = "", where: str = "") -> tuple[Prompt, ...]:
         """The first ``count`` prompts (0 = all) of ``tier`` ("" = any) by the set's subset rule.
 
         ``round_robin`` takes one of each category in turn, in order of first appearance, as Model-Optimizer does.
-        Raises `UserError` for an unknown tier or more prompts than there are.
+        Raises `UserError` (naming ``where``: file and table) for an unknown tier or more prompts than there are.
         """
+        where = where or f"prompt set {self.name}"
         chosen = [p for p in self.prompts if tier in ("", p.category)]
         if tier and not chosen:
             hint = near_name(tier, {p.category for p in self.prompts})
-            raise UserError(f"prompt set {self.name!r} has no tier {tier!r}", hint)
+            raise UserError(f"{where}: tiers: no tier {tier!r} in the set", hint)
         if count > len(chosen):
-            where = f"{self.name}/{tier}" if tier else self.name
-            raise UserError(f"{where} has {len(chosen)} prompts, not {count}", "ask for fewer, or 0 for all")
+            whole = f"tier {tier!r}" if tier else "the set"
+            raise UserError(f"{where}: prompts: {count}, but {whole} has {len(chosen)}", "ask for fewer, or 0 for all")
         if count and self.manifest.subset == "round_robin":
             chosen = _round_robin(chosen)
         return tuple(chosen[:count] if count else chosen)

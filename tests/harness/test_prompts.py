@@ -163,10 +163,10 @@ def test_subsets_go_round_the_categories_and_are_nested():
 def test_a_tier_is_its_own_rows():
     found = prompts.load("speed-mini-throughput-1k")
     assert {p.category for p in found.take(tier="mixed")} == {"mixed"}
-    with pytest.raises(UserError, match=r"no tier 'mixd' .did you mean 'mixed'"):
+    with pytest.raises(UserError, match=r"tiers: no tier 'mixd' in the set .did you mean 'mixed'"):
         found.take(tier="mixd")
-    with pytest.raises(UserError, match="speed-mini-throughput-1k/mixed has 8 prompts, not 9"):
-        found.take(9, "mixed")
+    with pytest.raises(UserError, match=r"s\.toml: prompts: 9, but tier 'mixed' has 8 .ask for fewer"):
+        found.take(9, "mixed", "s.toml")
 
 
 def test_a_missing_set_names_its_command():
