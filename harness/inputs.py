@@ -33,10 +33,10 @@ class Inputs:
     missing_sets: Mapping[str, str]  # set -> reason and the command that mends it
 
     @property
-    def missing_models(self) -> dict[str, str]:
-        """Source -> the command that brings it."""
+    def missing_models(self) -> tuple[Model, ...]:
+        """Those that are not on this machine, each source once."""
         found = [*self.targets.values(), *self.drafters.values()]
-        return {model.source: model.fetch for model in found if model.folder is None}
+        return tuple({m.source: m for m in reversed(found) if m.folder is None}.values())[::-1]
 
 
 def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:

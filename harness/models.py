@@ -26,12 +26,20 @@ class Model:
     source: str
     folder: Path | None  # None: not here yet
     digest: str  # sglang_specbench.digest.weights_digest; "hub:ID@REVISION" or "trained:NAME" while not here
+    where: str = ""  # file and key that name it
     fetch: str = ""  # the command that brings it; "" when it is here
 
     @property
     def path(self) -> str:
         """What a server is given: the folder, or the source while there is none."""
         return str(self.folder or self.source)
+
+    def require(self) -> Path:
+        """Its folder; `UserError` naming file, key and both remedies while there is none."""
+        if self.folder is None:
+            hint = f"no such folder either: correct the path, or bring the model: {self.fetch}"
+            raise UserError(f"{self.where}: {self.source!r} is not on this machine", hint)
+        return self.folder
 
 
 def resolve(source: str, where: str) -> Model:
@@ -41,13 +49,13 @@ def resolve(source: str, where: str) -> Model:
         return _here(source, mini_folder() / name, where, f"the mini models are {', '.join(_mini_names())}")
     if kind == "trained":
         folder = Path("checkpoints") / name
-        return _maybe(source, folder, source, f"specbench train, then specbench export to {folder}")
+        return _maybe(source, folder, source, where, f"specbench train, then specbench export to {folder}")
     folder = Path(source).expanduser()
     if folder.is_dir() or not _HUB_ID.fullmatch(source):
         return _here(source, folder, where, "check the path, or export the checkpoint there")
     repository, _, revision = source.partition("@")
     command = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
-    return _maybe(source, _downloaded(repository, revision), f"hub:{repository}@{revision or 'main'}", command)
+    return _maybe(source, _downloaded(repository, revision), f"hub:{repository}@{revision or 'main'}", where, command)
 
 
 def mini_folder() -> Path:
@@ -65,13 +73,13 @@ def _mini_names() -> list[str]:
 def _here(source: str, folder: Path, where: str, hint: str) -> Model:
     if not folder.is_dir():
         raise UserError(f"{where}: {source!r}: no folder {folder}", hint)
-    return Model(source=source, folder=folder, digest=weights_digest(folder))
+    return Model(source=source, folder=folder, digest=weights_digest(folder), where=where)
 
 
-def _maybe(source: str, folder: Path | None, placeholder: str, command: str) -> Model:
+def _maybe(source: str, folder: Path | None, placeholder: str, where: str, command: str) -> Model:
     if folder is None or not any(folder.glob("*.safetensors")):
-        return Model(source=source, folder=None, digest=placeholder, fetch=command)
-    return Model(source=source, folder=folder, digest=weights_digest(folder))
+        return Model(source=source, folder=None, digest=placeholder, where=where, fetch=command)
+    return Model(source=source, folder=folder, digest=weights_digest(folder), where=where)
 
 
 def _downloaded(repository: str, revision: str) -> Path | None:

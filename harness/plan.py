@@ -17,6 +17,8 @@ from typing import Any
 from harness import cells
 from harness.cell import Cell
 from harness.inputs import Inputs, resolve
+from harness.models import Model
+from harness.notes import notes
 from harness.sweep import AR, Sweep, load
 from harness.whole_file import write_text
 from sglang_specbench.arms import ARMS
@@ -82,7 +84,8 @@ class Plan:
     name: str
     allocations: tuple[Allocation, ...]
     missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that mends it
-    missing_models: Mapping[str, str] = field(default_factory=dict)  # source -> the command that brings it
+    missing_models: tuple[Model, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader of the sweep may not expect (`notes`)
 
     @property
     def launches(self) -> tuple[PlannedLaunch, ...]:
@@ -93,11 +96,9 @@ class Plan:
         return tuple(cell for launch in self.launches for cell in launch.cells)
 
     def require_models(self) -> None:
-        """`UserError` with the fetching command unless every checkpoint is here: called before anything is run."""
-        for source, command in self.missing_models.items():
-            raise UserError(
-                f"{self.name}: {source!r} is not on this machine", f"{command}; or correct its path, if it is a folder"
-            )
+        """`UserError` with the remedies unless every checkpoint is here: called before anything is run."""
+        for model in self.missing_models:
+            model.require()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, read back by `read`."""
@@ -113,7 +114,8 @@ def make(source: str | Path, data_dirs: Sequence[Path] = ()) -> tuple[Sweep, Pla
 def expand(sweep: Sweep, inputs: Inputs) -> Plan:
     """All cells of ``sweep`` given what `inputs.resolve` found. Deterministic; cells have distinct ids."""
     groups: dict[tuple[int, str, int], list[Cell]] = defaultdict(list)
-    for cell in cells.cells(sweep, inputs):
+    expanded = cells.cells(sweep, inputs)
+    for cell in expanded:
         groups[cell.repeat, cell.target, cell.seed].append(cell)
     targets = list(sweep.target)
     in_order = sorted(groups, key=lambda key: (key[0], targets.index(key[1])))  # stable: seeds as the panels name them
@@ -123,6 +125,7 @@ def expand(sweep: Sweep, inputs: Inputs) -> Plan:
         allocations=tuple(allocations),
         missing_sets=inputs.missing_sets,
         missing_models=inputs.missing_models,
+        notes=notes(sweep, expanded),
     )
 
 
@@ -137,7 +140,8 @@ def read(run_dir: Path) -> Plan:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         allocations = tuple(_read_allocation(item) for item in data.pop("allocations"))
-        return Plan(allocations=allocations, **data)
+        missing = tuple(Model(**item) for item in data.pop("missing_models"))
+        return Plan(allocations=allocations, missing_models=missing, notes=tuple(data.pop("notes", ())), **data)
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = getattr(error, "strerror", None) or error
         raise UserError(f"{path}: not a plan: {why}", "is this a run folder? specbench run makes one") from None

@@ -83,10 +83,7 @@ def _find(name: str, data_dir: list[Path] | None) -> PromptSet:
 
 
 def _renderer(source: str) -> Renderer:
-    model = resolve(source, "--tokenizer")
-    if model.folder is None:
-        raise UserError(f"--tokenizer: {source!r} is not on this machine", model.fetch)
-    return Renderer(model.folder)
+    return Renderer(resolve(source, "--tokenizer").require())
 
 
 def _say(entry: PromptSet) -> None:

@@ -26,7 +26,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
     preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
 ) -> None:
-    """Expand a sweep into its cells and launches; check every arm's server arguments."""
+    """Expand a sweep into its cells and launches; starts nothing, and checks server arguments with --preflight only."""
     _, made = make(sweep, data_dir or [])
     if as_json:
         typer.echo(json.dumps(made.to_json(), indent=1))
@@ -37,18 +37,27 @@ def plan(
 
 
 def show(made: Plan, console: Console) -> None:
-    """Counts, one line per allocation, and what is missing with the command that brings it."""
-    requests = sum(cell.prompts for cell in made.cells)
+    """Counts, one line per allocation, what is missing with the command that brings it, and the notes."""
     console.print(
-        f"[bold]{made.name}[/]: {len(made.cells)} cells in {len(made.launches)} server launches, "
-        f"{len(made.allocations)} allocations; about {requests:,} prompts to answer"
+        f"[bold]{made.name}[/]: {_count(len(made.cells), 'cell')} in {_count(len(made.launches), 'server launch')}, "
+        f"{_count(len(made.allocations), 'allocation')}; "
+        f"about {_count(sum(cell.prompts for cell in made.cells), 'prompt')} to answer"
     )
     console.print(_table(made.allocations))
     for name, reason in made.missing_sets.items():
         count = sum(cell.prompt_set == name for cell in made.cells)
-        console.print(f"missing set: {reason}; {count} cells would be recorded as missing_set", soft_wrap=True)
-    for source, command in made.missing_models.items():
-        console.print(f"missing model: {source} (to bring it: {command})", soft_wrap=True)
+        console.print(
+            f"missing set: {reason}; {_count(count, 'cell')} would be recorded as missing_set", soft_wrap=True
+        )
+    for model in made.missing_models:
+        console.print(f"missing model: {model.source} (to bring it: {model.fetch})", soft_wrap=True)
+    for note in made.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{plural}"
 
 
 def _table(allocations: tuple[Allocation, ...]) -> Table:

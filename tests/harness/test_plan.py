@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -187,8 +188,24 @@ def test_models_that_are_not_here_stop_a_run_and_not_a_plan(tmp_path):
     path.write_text(sweep_text(tmp_path).replace(f"{tmp_path}/target", "org/x").replace(f"{tmp_path}/dflash", "org/d"))
     _, made = plan.make(path)
     assert len(made.cells) == 3
-    with pytest.raises(UserError, match="'org/x' is not on this machine"):
+    remedies = "no such folder either: correct the path, or bring the model: hf download org/x"
+    with pytest.raises(UserError, match=rf"s\.toml: target\.toy\.path: 'org/x' is not on this machine .{remedies}"):
         made.require_models()
+    plan.write(made, tmp_path)
+    assert plan.read(tmp_path) == made
+
+
+def test_a_missing_model_that_two_targets_share_is_named_once_by_its_first_key():
+    made = inputs(spec(targets=("a", "b")))
+    twins = {name: Model(source="org/x", folder=None, digest="", where=f"target.{name}") for name in "ab"}
+    assert [m.where for m in replace(made, targets=twins, drafters={}).missing_models] == ["target.a"]
+
+
+def test_more_prompts_than_the_set_has_are_refused_with_its_size(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(sweep_text(toy(tmp_path)).replace("prompts = 4", "prompts = 81"))
+    with pytest.raises(UserError, match=r"s\.toml: panel\[0\]: sets\.mt-bench: prompts: 81, but the set has 80"):
+        plan.make(path)
 
 
 def test_an_absent_set_is_planned_and_named(tmp_path):
@@ -224,3 +241,40 @@ def test_an_answer_that_does_not_fit_the_context_is_refused(tmp_path):
     path.write_text(source.replace("context_length = 1024", "context_length = 64"), encoding="utf-8")
     with pytest.raises(UserError, match=r"small\.toml: server\.context_length: 64 tokens do not hold an answer of 64"):
         plan.make(path)
+
+
+def notes(*panels):
+    """Of a sweep with these panels; every drafter is used unless they say otherwise."""
+    made = spec()
+    whole = {"arms": ("ar", *TRAINED), "sets": {"gsm8k": sweep.SetSpec()}}
+    several = sweep.Sweep(name="t", target=made.target, panel=tuple(sweep.Panel(**{**whole, **p}) for p in panels))
+    return plan.expand(several, inputs(several)).notes
+
+
+@pytest.mark.parametrize(
+    ("panel", "alone"),
+    [
+        ({"arms": ("lilicorr-exact", "dspark")}, ""),  # AR of the other panel has the same prompts
+        ({"arms": ("ar", "dspark"), "temperatures": (1.0,)}, ""),
+        ({"arms": ("dspark",), "temperatures": (0.0, 1.0)}, "dspark"),
+        ({"arms": ("dspark", "dflash"), "concurrency": (4,)}, "dspark, dflash"),
+        ({"arms": ("dspark",), "seeds": (43,)}, "dspark"),
+        ({"arms": ("dspark",), "sets": {"mbpp": sweep.SetSpec()}}, "dspark"),
+    ],
+)
+def test_arms_that_no_ar_cell_stands_beside_are_noted(panel, alone):
+    assert notes({}) == ()
+    found = [note for note in notes({}, panel) if f'no arm "ar" beside {alone}: speedups will be missing' in note]
+    assert len(found) == (alone != "")
+    assert len(notes({}, panel)) == len(found)
+
+
+def test_a_drafter_that_no_arm_uses_is_noted():
+    (note,) = notes({"arms": ("ar", *TRAINED[:-1])})
+    assert f"target.a.drafters.{TRAINED[-1]}: no arm of a panel uses it" in note
+
+
+@pytest.mark.parametrize("name", sorted(set(sweep.shipped()) - {"paper_decode_rule"}))
+def test_shipped_sweeps_have_no_notes(name):
+    """The one left out measures acceptance only, without AR."""
+    assert plan.make(name)[1].notes == ()

@@ -37,10 +37,21 @@ def test_plan_counts_and_writes_nothing(here):
     before = files(here)
     done = specbench("plan", "s.toml")
     assert done.returncode == 0, done.stderr
-    assert "t: 6 cells in 3 server launches, 1 allocations; about 24 prompts to answer" in done.stdout
+    assert "t: 6 cells in 3 server launches, 1 allocation; about 24 prompts to answer" in done.stdout
     assert "toy-s42-r0" in done.stdout
     assert "ar dflash/argmax ar" in done.stdout
     assert files(here) == before
+
+
+def test_plan_notes_arms_without_ar_and_drafters_without_an_arm(here):
+    assert "note" not in specbench("plan", "s.toml").stdout
+    (here / "s.toml").write_text(sweep_text(toy(here, ("dflash", "lilicorr")), ("dflash",), ("dflash", "lilicorr")))
+    done = specbench("plan", "s.toml")
+    assert done.returncode == 0
+    assert "t: 1 cell in 1 server launch, 1 allocation; about 4 prompts to answer" in done.stdout
+    assert 's.toml: no arm "ar" beside dflash: speedups will be missing (add "ar" to the panel)' in done.stdout
+    assert "s.toml: target.toy.drafters.lilicorr: no arm of a panel uses it" in done.stdout
+    assert "note: s.toml: no arm" in specbench("run", "s.toml", "--dry-run").stdout
 
 
 def test_plan_json_is_the_plan(here):
