@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
-from sglang_specbench.machine import DISK_GB, SERVE_HINT, Machine, inspect_machine, why_not
+from sglang_specbench.machine import DISK_GB, Machine, inspect_machine, why_not
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, to stdout.")]
 
@@ -92,4 +92,4 @@ def _report(machine: Machine) -> None:
         here = sum(not why_not(arm, machine) for arm in ARMS.values())
         console.print(f"fit for serving: {here} of {len(ARMS)} arms run here (specbench arms says which)", markup=False)
     elif machine.versions["sglang"] is None:
-        console.print(f"planning, tables, plots and gates work without it; to serve: {SERVE_HINT}", markup=False)
+        console.print("planning, tables, plots and gates work without it")

@@ -69,6 +69,16 @@ def test_doctor_exit_code_and_remedy(on, capsys: pytest.CaptureFixture[str]) -> 
     assert "not fit for serving: no sglang" in capsys.readouterr().out
 
 
+def test_doctor_says_once_what_to_install(on, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sglang_specbench.machine._version", lambda name: None)
+    on(inspect_machine())
+    with pytest.raises(typer.Exit):
+        commands.doctor()
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("pip install") == 1
+    assert "work without it" in out
+
+
 _LIGHT = """
 import sys, typer
 from sglang_specbench import commands
