@@ -19,7 +19,7 @@ from sglang_specbench.errors import UserError
 COMMANDS = {
     "doctor": "Is this machine fit, what runs here and why not.",
     "arms": "The arms: flags, proof demanded, proposals, known approximations.",
-    "plan": "Expand a sweep into its cells and launches; check every arm's server arguments.",
+    "plan": "Expand a sweep into its cells and launches; --preflight checks their server arguments.",
     "run": "Measure what is missing of a sweep; resumes where it was stopped.",
     "status": "What of a run is done, failed or missing.",
     "data": "List, fetch and check prompt sets.",
@@ -40,6 +40,8 @@ COMMANDS = {
 # what only an extra brings -> the extra that a command without it needs
 EXTRAS = {"torch": "train", "sglang": "serve", "ray": "ray"}
 
+UsageError: Any = typer.BadParameter.__base__  # click's, or that of typer's copy of it
+
 
 class LazyGroup(TyperGroup):
     """A group whose commands are entry points, loaded when called.
@@ -52,7 +54,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any | None:
         if cmd_name not in COMMANDS:
-            raise UserError(f"specbench: unknown command {cmd_name!r}", near_name(cmd_name, COMMANDS))
+            raise UserError(f"unknown command {cmd_name!r}", near_name(cmd_name, COMMANDS))
         return _load(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -86,9 +88,12 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; a `UserError` becomes one line on stderr and its exit code."""
+    """Run the command line; a `UserError` or a wrong option becomes one line on stderr and its exit code."""
     try:
-        app(prog_name="specbench")
+        sys.exit(app(prog_name="specbench", standalone_mode=False))
+    except UsageError as error:
+        print(_one_line(error), file=sys.stderr)
+        sys.exit(error.exit_code)
     except UserError as error:
         if os.environ.get("SPECBENCH_TRACEBACK") == "1":
             raise
@@ -98,6 +103,15 @@ def main() -> None:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None or os.environ.get("SPECBENCH_TRACEBACK") == "1":
             raise
-        command = f"specbench {' '.join(sys.argv[1:2])}"
+        command = " ".join(sys.argv[1:2])
         print(f"specbench: {command} needs {error.name} (pip install 'sglang-specbench[{extra}]')", file=sys.stderr)
         sys.exit(2)
+
+
+def _one_line(error: Any) -> str:
+    """What click says in four lines; whole where it is the help of a group that was called without a command."""
+    text = str(error.format_message())
+    if text.startswith("Usage:"):
+        return text
+    path = error.ctx.command_path if error.ctx else "specbench"
+    return f"specbench: {' '.join(text.split()).rstrip('.')} (see {path} --help)"

@@ -6,7 +6,9 @@ import sys
 import time
 
 import pytest
+import typer
 
+from sglang_specbench import cli
 from sglang_specbench.cli import COMMANDS, _load
 
 
@@ -28,14 +30,60 @@ def test_help_starts_in_under_half_a_second():
 def test_unknown_command_names_the_nearest():
     done = specbench("tabels")
     assert done.returncode == 2
-    assert done.stderr.strip() == "specbench: specbench: unknown command 'tabels' (did you mean 'tables'?)"
+    assert done.stderr.strip() == "specbench: unknown command 'tabels' (did you mean 'tables'?)"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["plan", "demo", "--nosuch"], "specbench: No such option: --nosuch"),
+        (["plan"], "specbench: Missing argument 'sweep'"),
+        (["plan", "demo", "other"], "specbench: Got unexpected extra argument"),
+        (["gate", "run", "--metric", "speed"], "specbench: Invalid value for '--metric': "),
+        (["--nosuch"], "specbench: No such option: --nosuch"),
+        (["data", "nosuch"], "specbench: No such command 'nosuch'"),
+    ],
+)
+def test_a_wrong_call_is_one_line_with_the_help_to_see(args, words):
+    done = specbench(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(words)
+    command = " ".join(["specbench", *(args[:1] if "-" not in args[0] else [])])
+    assert done.stderr.endswith(f" (see {command} --help)\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_group_without_a_command_shows_its_help():
+    for args in ([], ["data"]):
+        done = specbench(*args)
+        assert (done.stdout + done.stderr).startswith("Usage: specbench")
+        assert "Commands:" in done.stdout + done.stderr
+
+
+def test_exit_codes_and_ctrl_c_reach_the_shell(monkeypatch):
+    for raised, code in ((typer.Exit(3), 3), (KeyboardInterrupt(), 130)):
+        monkeypatch.setattr(cli, "_load", lambda _, raised=raised: command_that_raises(raised))
+        monkeypatch.setattr(sys, "argv", ["specbench", "plan"])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        assert left.value.code == code
+
+
+def command_that_raises(error):
+    own = typer.Typer(add_completion=False)
+
+    @own.command()
+    def plan():
+        raise error
+
+    return typer.main.get_command(own)
 
 
 def test_a_command_without_its_extra_names_it():
     code = "import sys; sys.modules['torch'] = None; from sglang_specbench.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, "export", "a", "b"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.strip() == "specbench: specbench export needs torch (pip install 'sglang-specbench[train]')"
+    assert done.stderr.strip() == "specbench: export needs torch (pip install 'sglang-specbench[train]')"
 
 
 def test_every_command_has_an_entry_point():

@@ -26,7 +26,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
     preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
 ) -> None:
-    """Expand a sweep into its cells and launches; starts nothing, and checks server arguments with --preflight only."""
+    """Expand a sweep into its cells and launches; --preflight checks their server arguments."""
     _, made = make(sweep, data_dir or [])
     if as_json:
         typer.echo(json.dumps(made.to_json(), indent=1))
