@@ -1,4 +1,4 @@
-"""Hardware and model presets by name, from ``harness/presets/*.toml``, or the same tables in a file of the user's."""
+"""Hardware and model presets by name, from ``harness/presets/*.toml``."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -14,12 +14,12 @@ T = TypeVar("T", Hardware, Shape)
 
 def hardware(name: str) -> Hardware:
     """The preset called ``name``; `UserError` with the nearest name if there is none."""
-    return _preset(Hardware, "hardware.toml", name)
+    return _preset(Hardware, "hardware.toml", name, "--hardware")
 
 
 def shape(name: str) -> Shape:
     """The model preset called ``name`` (case does not matter); `UserError` with the nearest name if there is none."""
-    return _preset(Shape, "models.toml", name.lower())
+    return _preset(Shape, "models.toml", name.lower(), "--target")
 
 
 def tables(file: str) -> dict[str, Any]:
@@ -27,8 +27,8 @@ def tables(file: str) -> dict[str, Any]:
     return load_toml(Path(str(files("harness") / "presets" / file)))
 
 
-def _preset(cls: type[T], file: str, name: str) -> T:
+def _preset(cls: type[T], file: str, name: str, option: str) -> T:
     known = tables(file)
     if name not in known:
-        raise UserError(f"{file}: no preset {name!r}", near_name(name, known))
+        raise UserError(f"{option}: no preset {name!r}", near_name(name, known))
     return from_dict(cls, known[name], f"{file} [{name}]")

@@ -77,5 +77,7 @@ def test_latent_attention_caches_little_and_computes_much():
 
 
 def test_an_unknown_preset_names_the_nearest():
-    with pytest.raises(UserError, match="did you mean 'h100'"):
+    with pytest.raises(UserError, match=r"--hardware: no preset 'h10' .did you mean 'h100'"):
         presets.hardware("h10")
+    with pytest.raises(UserError, match=r"--target: no preset 'nosuch' .known: .*qwen3-8b"):
+        presets.shape("nosuch")
