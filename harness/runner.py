@@ -65,7 +65,10 @@ def served_by(url: str, plan: Plan, wanted: Mapping[str, Cell]) -> dict[str, Cel
     matching = [cell for ids in launches if not refused[ids[0]] for cell in ids]
     if not matching:
         first, reasons = next(iter(refused.items()))
-        raise UserError(f"{url}: it serves none of the cells; for {wanted[first].label!r}: {'; '.join(reasons)}")
+        raise UserError(
+            f"{url}: it serves none of the cells; for {wanted[first].label!r}: {'; '.join(reasons)}",
+            "start the server of one of the sweep's launches, or leave --server out",
+        )
     return {name: wanted[name] for name in matching}
 
 

@@ -79,7 +79,7 @@ def _find(name: str, data_dir: list[Path] | None) -> PromptSet:
     try:
         return prompts.find(name, data_dir or [])
     except prompts.MissingSet as error:
-        raise UserError(str(error)) from None
+        raise UserError(str(error)) from None  # its text names the command that adds the set
 
 
 def _renderer(source: str) -> Renderer:

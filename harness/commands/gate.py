@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sglang_specbench.errors import UserError
+
 if TYPE_CHECKING:
     from harness.gate.verdict import Outcome, Rules
 
@@ -40,6 +42,9 @@ def gate(
     from harness.gate import record, report
     from harness.gate.verdict import METRICS, Rules
 
+    _require_between("--alpha", alpha, 0.5)
+    _require_between("--tau-margin", tau_margin, 1)
+    _require_between("--throughput-margin", throughput_margin, 1)
     against = baseline if baseline.is_dir() else accepted.load(baseline)[1]
     looks = LOOKS if until_decided else 1
     rules = Rules(
@@ -63,6 +68,11 @@ def gate(
     if history and outcome.judgements:
         lines.append(history, record.entry(run.name, store.load(run), outcome.verdict))
     raise typer.Exit(outcome.exit_code)
+
+
+def _require_between(option: str, value: float, below: float) -> None:
+    if not 0 < value < below:  # nor nan
+        raise UserError(f"gate: {option}: {value:g} is out of range", f"write more than 0 and less than {below:g}")
 
 
 def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "Outcome":

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from harness import store, synthetic
+from harness.commands import gate as command
 from harness.commands.gate import with_repeats
 from harness.gate import baseline, history, record, report
 from harness.gate.verdict import Rules, gate
@@ -147,3 +148,11 @@ def test_pooled_tau_of_the_history_is_the_mean_over_settings_of_the_estimator(ol
 @pytest.mark.parametrize("source", ['name = "x"\nrepeats = 2\n[server]\n', 'name = "x"\n[server]\n'])
 def test_one_more_repeat_is_written_into_the_sweep(source):
     assert tomllib.loads(with_repeats(source, 3))["repeats"] == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("alpha", 0.5), ("alpha", 0.0), ("tau_margin", 1.0), ("throughput_margin", -0.1)]
+)
+def test_a_share_out_of_range_names_its_option(tmp_path, option, value):
+    with pytest.raises(UserError, match=rf"gate: --{option.replace('_', '-')}: {value:g} is out of range .write more"):
+        command.gate(tmp_path, **{option: value})

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from harness import runner
 from harness.environment import redact, redact_env
 from harness.equality import equalities
 from harness.failure import Failure
@@ -15,6 +17,7 @@ from harness.processes import Leader, end_leftovers, remember
 from harness.runner import exit_code
 from harness.warmup import spread
 from harness.wire import Answer, ServerInfo
+from sglang_specbench.errors import UserError
 
 META = {
     "finish_reason": {"type": "length", "length": 8},
@@ -172,3 +175,11 @@ def test_zombies_do_not_count(session_of_two):
     process.kill()
     time.sleep(0.2)  # ended, not yet waited for
     assert process.pid not in leader.members()
+
+
+def test_a_server_that_serves_none_of_the_cells_says_why_and_what_to_start(run, monkeypatch):
+    info = ServerInfo(served_name="x", sglang_version="0.5.23", attestation={"seed": 1}, downgrades=(), verification="")
+    monkeypatch.setattr(runner, "Elsewhere", lambda _: SimpleNamespace(info=lambda: info))
+    wanted = {cell.id: cell for cell in run.plan.launches[0].cells}
+    with pytest.raises(UserError, match=r"x:1: it serves none .*seed.*start the server of one of the sweep's"):
+        runner.served_by("x:1", run.plan, wanted)
