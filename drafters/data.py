@@ -1,17 +1,13 @@
 """Conversations to training samples: rendered as they are served, tokenised, loss on the target's own answers.
 
-A corpus is JSON Lines, one conversation each: ``{"id", "category", "messages": [{"role", "content"}, ...]}`` (what
-``specbench generate`` writes; a line with ``error`` instead of an answer is a recorded failure and is no sample; the
-``prompt_ids`` and ``output_ids`` of a single answer are taken as they are when a line has them).
+A recorded failure is no sample; the ``prompt_ids`` and ``output_ids`` of a single answer are taken as they are.
 The loss mask covers each answer and the end-of-turn token that closes it. It leaves out everything the template adds
 before the answer, an empty ``<think>`` preamble included, because at serving time that is part of the prompt.
 
-Not here: the order of samples (`batches`), anchors (`anchors`), or where conversations come from (`nemotron`,
-`generate`).
+Not here: the order of samples (`batches`), anchors (`anchors`), the corpus file (`conversation`), or where its
+conversations come from (`nemotron`, `generate`).
 """
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,33 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drafters.conversation import Conversation, read_conversations
 from sglang_specbench.errors import UserError
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Turns in order, roles alternating user and assistant after an optional system message.
-
-    ``exact`` is (prompt ids, answer ids) of the one answer when whoever generated it kept the tokens themselves.
-    """
-
-    id: str
-    category: str
-    messages: tuple[dict[str, str], ...]
-    exact: tuple[list[int], list[int]] | None = None
-
-    @classmethod
-    def from_row(cls, row: dict[str, Any], where: str) -> "Conversation":
-        """`UserError` naming ``where`` when ``row`` lacks a key or a message has no role or text."""
-        try:
-            messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
-            exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
-            return cls(str(row["id"]), str(row.get("category", "")), messages, exact)
-        except (KeyError, TypeError) as error:
-            raise UserError(
-                f"{where}: not a conversation: {error!r}",
-                'write {"id", "category", "messages": [{"role", "content"}]}',
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -56,29 +27,6 @@ class Sample:
     category: str
     ids_S: Tensor
     loss_S: Tensor
-
-
-def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(``path:line``, object) of every line of a JSONL file; `UserError` on a line that is no JSON object."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file", "check the path")
-    with path.open(encoding="utf-8") as handle:
-        for number, line in enumerate(handle, 1):
-            where = f"{path}:{number}"
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UserError(f"{where}: not JSON: {error}", "delete the line, or write the file anew") from None
-            if not isinstance(row, dict):
-                raise UserError(f"{where}: not an object", 'write {"id", "category", "messages"}')
-            yield where, row
-
-
-def read_conversations(path: Path) -> Iterator[Conversation]:
-    """Every conversation of ``path`` but the recorded failures."""
-    for where, row in read_rows(path):
-        if "error" not in row:
-            yield Conversation.from_row(row, where)
 
 
 def read_samples(path: Path, tokenizer: Any, length: int) -> list[Sample]:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import aiohttp
 
-from drafters.data import Conversation, read_rows
+from drafters.conversation import Conversation, read_rows
 from sglang_specbench.errors import UserError
 
 NEW_TOKENS = 4096

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from drafters.data import Conversation
+from drafters.conversation import Conversation
 
 DATASET = "nvidia/Nemotron-Post-Training-Dataset-v2"
 SPLITS = ("code", "math", "stem", "chat")

@@ -1,5 +1,6 @@
 """``specbench generate``: from prompts to the corpus that drafters are trained on."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -19,16 +20,17 @@ def generate(
     concurrency: Annotated[int, typer.Option(help="Conversations in flight.")] = 64,
 ) -> None:
     """Regenerate the answers of a corpus with the target."""
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # it misses torch, which no tokenizer needs
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from transformers import AutoTokenizer
+    from transformers import PreTrainedTokenizerFast  # AutoTokenizer would import torch
 
     from drafters import nemotron
-    from drafters.data import read_conversations
+    from drafters.conversation import read_conversations
     from drafters.generate import regenerate
 
     conversations = read_conversations(prompts) if prompts else nemotron.stream(limit=limit)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(target)
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(target)
     except (OSError, ValueError):
         hint = "name the target's folder, or a hub id that this machine has or reaches"
         raise UserError(f"generate: --target {target}: no tokenizer there", hint) from None

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from drafters.data import read_rows
+from drafters.conversation import read_rows
 from drafters.decode import Rule, decode
 from drafters.drafter import load
 from drafters.mini.complete import LIMIT

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 from transformers import PreTrainedTokenizerFast  # noqa: E402
 
-from drafters.data import Conversation, read_samples, render  # noqa: E402
+from drafters.conversation import Conversation  # noqa: E402
+from drafters.data import read_samples, render  # noqa: E402
 from drafters.nemotron import stream  # noqa: E402
 from sglang_specbench.errors import UserError  # noqa: E402
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
 from aiohttp import web
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
-pytest.importorskip("torch")  # drafters.data holds tensors
-
-from drafters.data import Conversation
+from drafters.conversation import Conversation
 from drafters.generate import regenerate
 from sglang_specbench.errors import UserError
 
@@ -122,3 +124,30 @@ def test_without_a_server_nothing_is_written(tmp_path):
     with pytest.raises(UserError, match="--server"):
         run("http://127.0.0.1:9", tmp_path / "o.jsonl", talk("a", "hi", "x"))
     assert not (tmp_path / "o.jsonl").exists()
+
+
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from sglang_specbench.cli import main; main()"
+
+
+def write_tokenizer(folder):
+    """A token is a character, as in `Template`."""
+    words = Tokenizer(models.WordLevel({chr(i): i for i in range(128)}, unk_token="\0"))
+    words.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="\0")
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    tokenizer.save_pretrained(folder)
+
+
+def test_the_command_needs_no_torch_and_prints_nothing_of_it(server, tmp_path):
+    write_tokenizer(tmp_path / "target")
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "old"}]
+    (tmp_path / "p.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
+    options = [f"--target={tmp_path / 'target'}", f"--server={server[0]}", f"--prompts={tmp_path / 'p.jsonl'}"]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, "generate", tmp_path / "o.jsonl", *options],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 answered, 0 failed" in done.stdout
+    assert "PyTorch" not in done.stdout
+    assert rows(tmp_path / "o.jsonl")["a"]["messages"][1]["content"] == "HI"

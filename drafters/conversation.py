@@ -1,0 +1,63 @@
+"""A corpus as it lies on disk: JSON Lines, one conversation each.
+
+A line is ``{"id", "category", "messages": [{"role", "content"}, ...]}``, written by ``specbench generate``. A line with
+``error`` instead of an answer is a recorded failure; a single answer comes with the ``prompt_ids`` and ``output_ids``
+of the server. Works without torch.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sglang_specbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Turns in order, roles alternating user and assistant after an optional system message.
+
+    ``exact`` is (prompt ids, answer ids) of the one answer when whoever generated it kept the tokens themselves.
+    """
+
+    id: str
+    category: str
+    messages: tuple[dict[str, str], ...]
+    exact: tuple[list[int], list[int]] | None = None
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any], where: str) -> "Conversation":
+        """`UserError` naming ``where`` when ``row`` lacks a key or a message has no role or text."""
+        try:
+            messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
+            exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
+            return cls(str(row["id"]), str(row.get("category", "")), messages, exact)
+        except (KeyError, TypeError) as error:
+            raise UserError(
+                f"{where}: not a conversation: {error!r}",
+                'write {"id", "category", "messages": [{"role", "content"}]}',
+            ) from None
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(``path:line``, object) of every line of a JSONL file; `UserError` on a line that is no JSON object."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file", "check the path")
+    with path.open(encoding="utf-8") as handle:
+        for number, line in enumerate(handle, 1):
+            where = f"{path}:{number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise UserError(f"{where}: not JSON: {error}", "delete the line, or write the file anew") from None
+            if not isinstance(row, dict):
+                raise UserError(f"{where}: not an object", 'write {"id", "category", "messages"}')
+            yield where, row
+
+
+def read_conversations(path: Path) -> Iterator[Conversation]:
+    """Every conversation of ``path`` but the recorded failures."""
+    for where, row in read_rows(path):
+        if "error" not in row:
+            yield Conversation.from_row(row, where)
