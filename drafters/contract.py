@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from sglang_specbench.config import from_dict, load_toml
+from sglang_specbench.errors import UserError
 
 PAPER = Path(__file__).with_name("contract.toml")
 
@@ -54,7 +55,12 @@ class Contract:
         return from_dict(cls, load_toml(path), str(path))
 
     def steps(self, samples: int) -> int:
-        """Optimiser steps over ``samples``; the last partial batch of an epoch is dropped, as in the paper."""
+        """Optimiser steps over ``samples``; the last partial batch of an epoch is dropped, as in the paper.
+
+        `UserError` if there is no whole batch.
+        """
+        if samples < self.batch:
+            raise UserError(f"the corpus has {samples} samples, a batch {self.batch}", "add samples, or lower batch")
         return samples // self.batch * self.epochs
 
     def rate(self, step: int, steps: int) -> float:

@@ -65,8 +65,6 @@ class Training:
     def __init__(self, run: Run) -> None:
         self.job, contract = run, run.contract
         self.steps = contract.steps(len(run.samples))
-        if not self.steps:
-            raise UserError(f"the corpus has {len(run.samples)} samples, a batch {contract.batch}", "add samples")
         self.order = Order([len(s.ids_S) for s in run.samples], contract.batch, contract.seed)
         self.trainees = [trainee(run, arm) for arm in contract.arms]
         self.collator = Collator(run.samples, run.target, self._layer_ids(), contract.anchors, contract.seed)

@@ -3,11 +3,15 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
+
+if TYPE_CHECKING:
+    from drafters.contract import Contract
 
 
 def train(
@@ -22,32 +26,54 @@ def train(
     backbone: Annotated[Path | None, typer.Option(help="Checkpoint whose backbone every arm starts from.")] = None,
 ) -> None:
     """Train drafters jointly under one contract."""
-    if not (target / "config.json").is_file():
-        raise UserError(f"train: --target {target}: no config.json there", "name the target's folder")
+    terms = _terms(contract, arm)
+    _require_files(target, corpus, held_out)
     import torch
     import torch.distributed as dist
     from transformers import AutoTokenizer
 
-    from drafters.contract import PAPER, Contract
     from drafters.data import read_samples
+    from drafters.registry import load_recipe
     from drafters.target import Target
     from drafters.train import Run, Training
 
-    terms = Contract.load(contract or PAPER)
-    terms = dataclasses.replace(terms, arms=tuple(arm) if arm else terms.arms)
+    for name in terms.arms:
+        load_recipe(name, recipes / f"{name}.toml" if recipes else None)
     device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
     if "WORLD_SIZE" in os.environ:  # torchrun's
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
     tokenizer = AutoTokenizer.from_pretrained(target)
+    samples = read_samples(corpus, tokenizer, terms.length)
+    evaluated = read_samples(held_out, tokenizer, terms.length) if held_out else []
+    terms.steps(len(samples))  # refuses a corpus smaller than a batch before the weights are loaded
     run = Run(
         folder=folder,
         contract=terms,
         target=Target.load(target, dtype, device),
-        samples=read_samples(corpus, tokenizer, terms.length),
-        held_out=read_samples(held_out, tokenizer, terms.length) if held_out else [],
+        samples=samples,
+        held_out=evaluated,
         mask_token_id=mask_token_id,
         recipes=recipes,
         backbone=backbone,
     )
     Training(run).run()
+
+
+def _terms(path: Path | None, arms: list[str] | None) -> "Contract":
+    """The contract, cut to ``arms``."""
+    from drafters.contract import PAPER, Contract
+
+    terms = Contract.load(path or PAPER)
+    for name in arms or ():
+        if name not in terms.arms:
+            raise UserError(f"train: --arm: the contract has no arm {name!r}", near_name(name, terms.arms))
+    return dataclasses.replace(terms, arms=tuple(dict.fromkeys(arms or terms.arms)))
+
+
+def _require_files(target: Path, corpus: Path, held_out: Path | None) -> None:
+    if not (target / "config.json").is_file():
+        raise UserError(f"train: --target {target}: no config.json there", "name the target's folder")
+    for option, path in (("--corpus", corpus), ("--held-out", held_out)):
+        if path and not path.is_file():
+            raise UserError(f"train: {option} {path}: no such file", "check the path; specbench generate writes one")

@@ -13,6 +13,7 @@ import torch
 
 from sglang_specbench.serving.patches import verification
 
+SOME = 0.25  # of the blocks: in all of them the acceptance length would tell by itself
 Call = dict[str, Any]  # keyword arguments of a rule: B requests, W window, V vocabulary
 RULES = (
     ("sglang.srt.speculative.dflash_utils", "tree_speculative_sampling_target_only", verification.point_mass_rule),
@@ -30,12 +31,12 @@ def resample_from_p() -> None:
 
 
 def accept_by_rank() -> None:
-    """A draft among the target's three likeliest tokens is accepted, whatever its probability: its coin becomes 0."""
+    """The first draft of one block in four passes if it is among the target's three likeliest: its coin becomes 0."""
 
     def before(call: Call) -> None:
-        top = call["target_probs"][:, :-1].topk(3, -1).indices
-        ranked = (top == call["candidates"][:, 1:, None]).any(-1)
-        call["uniform_samples"][:, : ranked.shape[1]][ranked] = 0.0
+        top = call["target_probs"][:, 0].topk(3, -1).indices
+        ranked = (top == call["candidates"][:, 1, None]).any(-1) & (torch.rand(len(top)) < SOME)
+        call["uniform_samples"][ranked, 0] = 0.0
 
     _plant(before=before)
 
@@ -51,13 +52,14 @@ def q_not_the_sampled() -> None:
 
 
 def verify_unless_likely() -> None:
-    """A block that starts with the target's likeliest token is not verified: its next token is drawn from p.
+    """One block in four that start with the target's likeliest token is not verified: its next token is drawn from p.
 
     No bias with argmax proposals, whose draft is a function of the prefix.
     """
 
     def after(call: Call) -> None:
         likely = call["candidates"][:, 1] == call["target_probs"][:, 0].argmax(-1)
+        likely &= torch.rand(len(likely)) < SOME
         call["accept_token_num"][likely] = 0
         _redraw(call, likely)
 

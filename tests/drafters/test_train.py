@@ -18,6 +18,7 @@ pytestmark = pytest.mark.torch
 from safetensors.torch import load_file  # noqa: E402
 
 from drafters import training_state  # noqa: E402
+from drafters.commands.train import _terms, train  # noqa: E402
 from drafters.contract import Contract  # noqa: E402
 from drafters.data import read_samples  # noqa: E402
 from drafters.export import export_run  # noqa: E402
@@ -158,6 +159,32 @@ def test_another_recipe_is_refused(world, straight, tmp_path):
 def test_a_corpus_smaller_than_a_batch_is_refused(world):
     with pytest.raises(UserError, match="13 samples, a batch 64"):
         Training(job(world, world / "small", batch=64))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"corpus": Path("nosuch.jsonl")}, r"train: --corpus nosuch\.jsonl: no such file"),
+        ({"held_out": Path("nosuch.jsonl")}, r"train: --held-out nosuch\.jsonl: no such file"),
+        ({"target": Path("nosuch")}, "train: --target nosuch: no config.json there"),
+        ({"arm": ["dominno"]}, "train: --arm: the contract has no arm 'dominno' .did you mean 'domino'"),
+        ({"recipes": Path("nosuch")}, r"nosuch/dflash\.toml: no such file"),
+        ({"contract": "batch of 64"}, "13 samples, a batch 64"),
+    ],
+)
+def test_what_is_cheap_to_check_is_checked_before_the_weights_are_loaded(world, monkeypatch, changes, message):
+    monkeypatch.setattr(Target, "load", lambda *_: pytest.fail("the weights were loaded first"))
+    if "contract" in changes:
+        changes = {"contract": tiny.write_contract(world / "large.toml", batch=64, micro_batch=4)}
+    good = {"contract": world / "contract.toml", "recipes": world / "recipes"}
+    files = {"target": world / "target", "corpus": world / "corpus.jsonl"}
+    with pytest.raises(UserError, match=message):
+        train(world / "refused", mask_token_id=tiny.MASK, **{**files, **good, **changes})
+    assert not (world / "refused").exists()
+
+
+def test_an_arm_named_twice_is_trained_once(world):
+    assert _terms(world / "contract.toml", ["domino", "domino"]).arms == ("domino",)
 
 
 SGLANG = json.loads(Path(__file__).with_name("sglang_tensors.json").read_text())
