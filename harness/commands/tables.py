@@ -9,11 +9,17 @@ from rich.console import Console
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
+PRINTED = 3  # tables: of the paper those of speed, concurrency and head cost; the others fill thousands of lines
+
 
 def tables(
     runs: Annotated[list[str], typer.Argument(help="run folders that belong together, or: paper", metavar="RUN...")],
     table: Annotated[
-        list[str], typer.Option(help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, rounding")
+        list[str],
+        typer.Option(
+            help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, rounding; "
+            "default: the first three that the run fills, or all of them with --out"
+        ),
     ] = [],  # noqa: B006  (typer copies it)
     format: Annotated[str, typer.Option(help="md, tex, csv, html or term")] = "term",
     out: Annotated[Path | None, typer.Option(help="write one file per table into this folder")] = None,
@@ -41,9 +47,9 @@ def tables(
         return
     made = [registry.table(results, name) for name in table or registry.TABLES]
     render, ending = FORMATS[format]
-    for one in made:
-        if not one.rows and not table:
-            continue
+    filled = [one for one in made if one.rows or table]
+    shown = filled if table or out else filled[:PRINTED]
+    for one in shown:
         if out is None:
             typer.echo(render(one))
         else:
@@ -51,6 +57,9 @@ def tables(
             path = out / f"{registry.filename(one.name)}.{ending}"
             path.write_text(render(one), encoding="utf-8")
             console.print(str(path))
+    if left := [one.name for one in filled[len(shown) :]]:
+        remedy = f"--table NAME prints one, --out FOLDER writes all; --format: {', '.join(FORMATS)}"
+        typer.echo(f"more tables: {', '.join(left)} ({remedy})", err=True)
     empty = [one.name for one in made if not one.rows]
     if empty and not table:
         typer.echo(f"nothing in {results.name} for tables: {', '.join(empty)}", err=True)

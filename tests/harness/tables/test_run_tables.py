@@ -103,6 +103,17 @@ def test_files_are_written_one_a_table(run, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.tex", "table05.tex"]
 
 
+def test_the_first_three_tables_are_printed_the_others_named_and_all_written(run, results, tmp_path):
+    filled = [name for name in registry.TABLES if registry.table(results, name).rows]
+    done = command(run, "--format", "md")
+    assert done.stdout == command(run, "--format", "md", *(f"--table={name}" for name in filled[:3])).stdout
+    assert f"more tables: {', '.join(filled[3:])} (--table NAME prints one" in done.stderr
+    assert "for tables: 6, 9, 11, rounding" in done.stderr
+    command(run, "--format", "md", "--out", tmp_path)
+    assert {p.stem for p in tmp_path.iterdir()} == {registry.filename(name) for name in filled}
+    assert "more tables" not in command(run, "--table", "5").stderr
+
+
 @pytest.mark.parametrize("args", [("--format", "xml"), ("--table", "12")])
 def test_unknown_names_write_nothing(run, tmp_path, args):
     with pytest.raises(UserError, match=args[1]):
