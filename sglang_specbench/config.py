@@ -18,7 +18,7 @@ from sglang_specbench.errors import UserError
 
 T = TypeVar("T")
 
-# what to write for a scalar type
+# what to write for a value that is no table, list or choice
 _WORDS = {
     int: "a whole number",
     float: "a number",
@@ -54,7 +54,7 @@ def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
             raise UserError(f"{where}: unknown key {key!r}", near_name(key, fields))
     missing = [n for n, f in fields.items() if n not in table and _required(f)]
     if missing:
-        raise UserError(f"{where}: missing key {missing[0]!r}", f"add it ({_name(hints[missing[0]])})")
+        raise UserError(f"{where}: missing key {missing[0]!r}", f"add it: {_words(hints[missing[0]])}")
     values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in table.items()}
     try:
         return cls(**values)
@@ -73,8 +73,13 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _name(hint: Any) -> str:
-    return getattr(hint, "__name__", str(hint)) if typing.get_origin(hint) is None else str(hint)
+def _words(hint: Any) -> str:
+    """What to write for a value of type ``hint``."""
+    if typing.get_origin(hint) is tuple:
+        return "a list"
+    if typing.get_origin(hint) is typing.Literal:
+        return f"one of {', '.join(map(repr, typing.get_args(hint)))}"
+    return _WORDS.get(hint, "a table")
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
@@ -118,5 +123,5 @@ def _convert_scalar(hint: Any, value: Any, where: str) -> Any:
     if hint is Path and isinstance(value, str):
         return Path(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{where}: expected {_name(hint)}, got {value!r}", f"write {_WORDS.get(hint, _name(hint))}")
+        raise UserError(f"{where}: expected {hint.__name__}, got {value!r}", f"write {_words(hint)}")
     return value

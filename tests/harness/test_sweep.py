@@ -50,6 +50,9 @@ MISTAKES = {
     ),
     "no repeats": (('name = "t"', 'name = "t"\nrepeats = 0'), "repeats 0 is not at least 1", "write 1 or more"),
     "no time": (("[[panel]]", "[server]\nstart_timeout_s = 0\n[[panel]]"), "start_timeout_s 0 is", "a positive number"),
+    "no arms": (('arms = ["ar", "dflash"]\n', ""), "panel[0]: missing key 'arms'", "add it: a list"),
+    "no path": (('path = "/models/target"\n', ""), "missing key 'path'", "add it: text in quotes"),
+    "no target": (("[target.toy", "[tarx.toy"), "unknown key 'tarx'", "did you mean 'target'?"),
     "our own field": (('name = "t"', 'name = "t"\nwhere = "x"'), "unknown key 'where'", "remove it"),
 }
 
