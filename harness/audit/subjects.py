@@ -62,7 +62,10 @@ def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[st
     found: dict[str, Model | None] = {}
     for arm in [get_arm(w, "audit: --arm") for w in wanted] or [ARMS[AR], *able]:
         if arm.checkpoint and arm.checkpoint not in drafters:
-            raise UserError(f"{sweep.where}: target.{name}.drafters: no {arm.checkpoint!r}, which {arm.name} needs")
+            raise UserError(
+                f"{sweep.where}: target.{name}.drafters: no {arm.checkpoint!r}, which {arm.name} needs",
+                f'add {arm.checkpoint} = "FOLDER or hub id"',
+            )
         where = f"{sweep.where}: target.{name}.drafters.{arm.checkpoint}"
         found[arm.name] = _present(models.resolve(drafters[arm.checkpoint], where)) if arm.checkpoint else None
     return found
@@ -94,6 +97,5 @@ def elsewhere(arm_url: str, target_url: str) -> Serve:
 
 
 def _present(model: Model) -> Model:
-    if model.folder is None:
-        raise UserError(f"{model.source!r} is not on this machine", model.fetch)
+    model.require()
     return model

@@ -41,7 +41,7 @@ def audit(
     if bool(server) != bool(target_server) or (server and len(arm or []) != 1):
         raise UserError("audit: --server, --target-server and one --arm go together", "give all three or none")
     if not server and importlib.util.find_spec("sglang") is None:
-        raise UserError("specbench audit needs SGLang", 'pip install "sglang-specbench[serve]"')
+        raise UserError("audit needs SGLang", 'pip install "sglang-specbench[serve]"')
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
     console = Console()
     try:

@@ -61,6 +61,8 @@ def run(
             console.print(f"{cell.id} {cell.label}", highlight=False, soft_wrap=True)
         console.print(f"{len(wanted)} of {len(plan.cells)} cells would be measured into {order.run_dir}")
         return
+    for note in plan.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False, highlight=False)
     if wanted:
         _require(plan, server)
         wanted = served_by(server, plan, wanted) if server else wanted
@@ -81,7 +83,7 @@ def run(
 def _require(plan: Plan, server: str) -> None:
     plan.require_models()
     if not server and importlib.util.find_spec("sglang") is None:
-        raise UserError("specbench run needs SGLang", 'pip install "sglang-specbench[serve]"')
+        raise UserError("run needs SGLang", 'pip install "sglang-specbench[serve]"')
 
 
 def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
