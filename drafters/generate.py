@@ -72,6 +72,8 @@ async def _room(session: aiohttp.ClientSession, server: str) -> int:
         async with session.get("/server_info") as reply:
             reply.raise_for_status()
             return int((await reply.json())["max_req_input_len"])
+    except aiohttp.ClientConnectorError:
+        raise UserError(f"--server {server}: nothing listens there", "start SGLang with the target first") from None
     except (aiohttp.ClientError, TimeoutError, KeyError) as error:
         raise UserError(f"--server {server}: no SGLang there ({error!r})", "start it with the target first") from None
 

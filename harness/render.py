@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.prompt_set import Prompt
+from sglang_specbench.errors import UserError
 
 RECIPE = "chat template, generation prompt, enable_thinking=False"
 _FILES = (
@@ -22,12 +23,15 @@ _FILES = (
 
 
 class Renderer:
-    """Chat template and tokenizer of one target folder."""
+    """Chat template and tokenizer of one target folder; `UserError` if it has none."""
 
     def __init__(self, folder: Path) -> None:
         from transformers import PreTrainedTokenizerFast  # AutoTokenizer would import torch
 
-        self._tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+        try:
+            self._tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError):
+            raise UserError(f"{folder}: no tokenizer there", "bring the target's tokenizer files too") from None
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Token ids of a conversation that the assistant is to answer next."""

@@ -74,6 +74,8 @@ def _terms(path: Path | None, arms: list[str] | None) -> "Contract":
 def _require_files(target: Path, corpus: Path, held_out: Path | None) -> None:
     if not (target / "config.json").is_file():
         raise UserError(f"train: --target {target}: no config.json there", "name the target's folder")
+    if not any((target / name).is_file() for name in ("tokenizer.json", "vocab.json")):  # else an empty one is made up
+        raise UserError(f"train: --target {target}: no tokenizer there", "bring its tokenizer files too")
     for option, path in (("--corpus", corpus), ("--held-out", held_out)):
         if path and not path.is_file():
             raise UserError(f"train: {option} {path}: no such file", "check the path; specbench generate writes one")

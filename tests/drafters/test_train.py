@@ -170,10 +170,15 @@ def test_a_corpus_smaller_than_a_batch_is_refused(world):
         ({"arm": ["dominno"]}, "train: --arm: the contract has no arm 'dominno' .did you mean 'domino'"),
         ({"recipes": Path("nosuch")}, r"nosuch/dflash\.toml: no such file"),
         ({"contract": "batch of 64"}, "13 samples, a batch 64"),
+        ({"target": "bare"}, "bare: no tokenizer there"),
     ],
 )
 def test_what_is_cheap_to_check_is_checked_before_the_weights_are_loaded(world, monkeypatch, changes, message):
     monkeypatch.setattr(Target, "load", lambda *_: pytest.fail("the weights were loaded first"))
+    if changes.get("target") == "bare":
+        changes = {"target": world / "bare"}
+        changes["target"].mkdir()
+        shutil.copy(world / "target" / "config.json", changes["target"])
     if "contract" in changes:
         changes = {"contract": tiny.write_contract(world / "large.toml", batch=64, micro_batch=4)}
     good = {"contract": world / "contract.toml", "recipes": world / "recipes"}

@@ -6,6 +6,7 @@ import pytest
 
 from harness import render
 from harness.prompt_set import Prompt
+from sglang_specbench.errors import UserError
 
 TEMPLATE = (
     "{% for m in messages %}{{ m.role }} {{ m.content }} {% endfor %}"
@@ -38,6 +39,13 @@ def test_two_turns_with_the_live_answer_between_them(folder):
     assert renderer.decode([3, 4]) == "one two"
     prompts = [Prompt(id="a", turns=("one",), category="x"), Prompt(id="b", turns=("one two three",), category="x")]
     assert render.lengths(prompts, renderer) == {"x": [4, 6]}
+
+
+@pytest.mark.slow
+def test_a_target_without_a_tokenizer_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UserError, match="no tokenizer there"):
+        render.Renderer(tmp_path)
 
 
 def test_messages_use_one_more_turn_than_there_are_answers():
