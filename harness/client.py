@@ -69,7 +69,7 @@ class Client:
             raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
         if status != 200:
             raise Failure("invalid" if status < 500 else "aborted", f"HTTP {status}: {_message(text)}")
-        answer = Answer.parse(_json(text, "/generate"))
+        answer = Answer.parse(decoded(text, "/generate"))
         if answer.finish == "abort":
             raise Failure("aborted", answer.finish_message or "the server aborted the request")
         return answer
@@ -83,7 +83,7 @@ class Client:
             raise Failure("server_died", f"/server_info did not answer within {INFO_TIMEOUT_S:g} s") from None
         if status != 200:
             raise Failure("invalid", f"/server_info: HTTP {status}")
-        return ServerInfo.parse(_json(text, "/server_info"))
+        return ServerInfo.parse(decoded(text, "/server_info"))
 
     async def flush_cache(self) -> None:
         """Empty the prefix cache and reset the counters; waits until the server is idle. Raises `Failure`."""
@@ -119,7 +119,7 @@ def server_info(url: str) -> ServerInfo:
     return asyncio.run(ask())
 
 
-def _json(text: str, where: str) -> Any:
+def decoded(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

@@ -54,7 +54,7 @@ def dashboard(
 ) -> None:
     """Build the static site; open index.html in any browser, no server needed."""
     from harness import store
-    from harness.audit.certificate import load
+    from harness.audit.certificate_file import load
     from harness.gate import record
     from harness.gate.history import read
     from harness.stats.load import load_results

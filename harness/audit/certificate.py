@@ -5,21 +5,20 @@ Knows results, not servers. `verdict` is the one rule: *fail* on a difference th
 versions and proposal that it names and for nothing else (`harness.tables.certificates` reads them for the tables).
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from harness.audit.chisquare import POWER, Test, holm
 from harness.audit.greedy import Greedy
-from sglang_specbench.errors import UserError
+from harness.audit.reference import Place
 
 # Total variation that an audit must be able to see, or it is inconclusive: what the default number of samples sees on
 # the mini target, computed from its law alone before any arm was asked.
 LARGEST_BIAS = 0.10
-LEAST_EVENTS = 100  # accepted drafts, and rejections, that the samples must hold
+LEAST_EVENTS = 100  # accepted drafts among the tested tokens, and rejections, that the largest sample must hold
+RULES = 2  # of the audit; a certificate by other rules says something else and does not count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +29,19 @@ class Sampled:
     concurrency: int
     samples: int
     blocks: int
-    accepted: int
+    accepted: int  # drafts, those of a last block beyond the sampled tokens included
+    tested: int  # accepted drafts that are among the sampled tokens, at least
+    rejected: int  # blocks that did not accept all
     tests: tuple[Test, ...]
 
     @property
     def tau(self) -> float | None:
         """1 + accepted drafts / blocks; None without blocks."""
         return 1 + self.accepted / self.blocks if self.blocks else None
+
+    def smallest_bias(self, level: float) -> float:
+        """Total variation between the cells of a token's test that is caught with probability `POWER`, at the worst."""
+        return max((test.smallest_bias(level) for test in self.tests if test.df > 1), default=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,28 +61,32 @@ class Certificate:
     proposal: str
     target_digest: str
     draft_digest: str
-    weights_date: str  # newest modification of the weights, UTC
+    weights_date: str  # newest modification of the weights on the auditing machine, UTC
     date: str  # of the audit, UTC
     versions: Mapping[str, str]
     attestation: Mapping[str, Any]
-    false_alarm: float  # odds that an exact arm fails
-    prompt: str  # id of the prompt whose answer was sampled
-    after: int  # greedy tokens of that answer that stood before the sampled ones
+    server: tuple[str, ...]  # server arguments that the sweep adds
+    false_alarm: float  # odds that the tests of sampled tokens fail an exact arm
+    prompt_set: str
+    place: Place
+    deep: Place
     greedy: tuple[Greedy, ...]
     sampled: tuple[Sampled, ...]
     seeds: Seeds | None  # None: a server that cannot be restarted
+    rules: int = RULES
+    earlier: tuple[Mapping[str, Any], ...] = ()  # date, samples, verdict of audits that this one replaces
     reasons: tuple[str, ...] = field(init=False)
     verdict: str = field(init=False)  # pass | fail | inconclusive
     samples: int = field(init=False)
     smallest_p: float = field(init=False)  # of all tests, after Holm's correction
-    smallest_bias: float = field(init=False)  # total variation caught with probability POWER at every tested place
+    smallest_bias: float = field(init=False)  # of the largest sample: `Sampled.smallest_bias`
 
     def __post_init__(self) -> None:
-        failures, doubts = self._failures(), self._doubts()
         set_ = object.__setattr__  # frozen: these five follow from the rest
         set_(self, "samples", sum(s.samples for s in self.sampled))
         set_(self, "smallest_p", min(holm(self.tests)))
-        set_(self, "smallest_bias", self._smallest_bias())
+        set_(self, "smallest_bias", self._largest().smallest_bias(self.false_alarm / len(self.tests)))
+        failures, doubts = self._failures(), self._doubts()
         set_(self, "reasons", tuple(failures + doubts))
         set_(self, "verdict", "fail" if failures else "inconclusive" if doubts else "pass")
 
@@ -88,8 +97,8 @@ class Certificate:
 
     def _failures(self) -> list[str]:
         found = [
-            f"T=0, concurrency {g.concurrency}: {d.prompt} differs from AR at token {d.position}, where AR's two best "
-            f"are {d.margin:.3g} nats apart"
+            f"T=0, concurrency {g.concurrency}: {d.prompt} differs from AR at token {d.position}, where its token is "
+            f"{d.margin:.3g} nats below AR's"
             for g in self.greedy
             for d in g.bugs
         ]
@@ -106,20 +115,20 @@ class Certificate:
 
     def _doubts(self) -> list[str]:
         found = []
-        bias = self._smallest_bias()
-        if bias > LARGEST_BIAS:
-            found.append(f"the smallest bias that would be seen is {bias:.3f}: more samples, or a less certain prompt")
-        accepted = sum(s.accepted for s in self.sampled)
-        rejected = sum(s.blocks for s in self.sampled)  # at most one a block
-        if self.proposal != "none" and min(accepted, rejected) < LEAST_EVENTS:
-            found.append(f"{accepted} accepted drafts in {rejected} blocks: one path of the rule was hardly walked")
+        if self.smallest_bias > LARGEST_BIAS:
+            found.append(
+                f"the smallest bias that would be seen is {self.smallest_bias:.3f}: more samples, or another prompt set"
+            )
+        most = self._largest()
+        if self.proposal != "none" and min(most.tested, most.rejected) < LEAST_EVENTS:
+            found.append(
+                f"{most.tested} accepted drafts among the sampled tokens, {most.rejected} rejections: one path of the "
+                "rule was hardly walked"
+            )
         return found
 
-    def _smallest_bias(self) -> float:
-        """Of the places that verify blocks fill, under the setting with most samples; the worst of them."""
-        best = max(self.sampled, key=lambda s: s.samples)
-        level = self.false_alarm / len(self.tests)
-        return max(test.smallest_bias(level) for test in best.tests)
+    def _largest(self) -> Sampled:
+        return max(self.sampled, key=lambda s: s.samples)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; what is infinite becomes None."""
@@ -132,39 +141,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def path(folder: Path, target: str, arm: str, proposal: str) -> Path:
-    """Where the certificate of an arm lies."""
-    return folder / f"{target}-{arm}-{proposal}.json"
-
-
-def load(place: Path) -> dict[str, Any]:
-    """A certificate's JSON; `UserError` if the file is not one."""
-    try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if {"arm", "verdict", "versions"} <= found.keys():
-            return dict(found)
-    except (ValueError, AttributeError):
-        pass
-    raise UserError(f"{place}: not a certificate", "move it away and run specbench audit again")
-
-
-def passed(place: Path, **wanted: object) -> bool:
-    """Is there a passed certificate at ``place`` with these values (and at least so many ``samples``)."""
-    if not place.is_file():
-        return False
-    found = load(place)
-    enough = found.get("samples", 0) >= wanted.pop("samples", 0)
-    return enough and found.get("verdict") == "pass" and all(found.get(k) == v for k, v in wanted.items())
-
-
-def write(certificate: Certificate, folder: Path) -> Path:
-    """Write the JSON and, beside it, the Markdown page; returns the path of the JSON."""
-    from harness.audit.page import page
-
-    folder.mkdir(parents=True, exist_ok=True)
-    place = path(folder, certificate.target, certificate.arm, certificate.proposal)
-    place.write_text(json.dumps(certificate.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    place.with_suffix(".md").write_text(page(certificate), encoding="utf-8")
-    return place

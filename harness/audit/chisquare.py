@@ -5,9 +5,10 @@ probability share one. `position_test` conditions on the tokens before (its chi-
 position is judged by itself; `joint_test` judges whole sequences; `likeliest_test` looks in one direction, where a
 broken rule errs, with all samples at once; `impossible_test` looks for forbidden tokens.
 
-Power: a deviation of total variation t has Pearson distance w >= 2t (Cauchy-Schwarz), and averages over prefixes keep
-the bound (Jensen). So whatever its shape, a bias of w/2 is caught with the stated power, where n w^2 is the
-noncentrality that the test catches with that power.
+Power: a deviation whose total variation between a test's cells is t has Pearson distance w >= 2t (Cauchy-Schwarz), and
+averages over prefixes keep the bound (Jensen). So however it is spread over the cells, a bias of w/2 is caught with the
+stated power, where n w^2 is the noncentrality that the test catches with that power. What moves between tokens of one
+cell is not seen by that test.
 """
 
 from collections import Counter
@@ -20,9 +21,12 @@ from scipy.stats import chi2, ncx2
 
 from harness.audit.law import Law, Prefix
 
-LEAST_EXPECTED = 5.0  # Cochran's rule for a cell
+# Of a cell. Cochran's 5 is for levels near 0.05: at the levels of a corrected family (3e-5) such cells reject five to
+# nine times too often.
+LEAST_EXPECTED = 20.0
 LEAST_SHARE = 0.1  # of a prefix's samples: finer cells cost power against a bias of a few tokens
 LEAST_SAMPLES = 200  # of a prefix that is judged by itself
+LEAST_VARIANCE = 10.0  # of a count, below which its tail is not the normal's
 POWER = 0.95
 
 
@@ -38,7 +42,7 @@ class Test:
     tv: float
 
     def smallest_bias(self, level: float) -> float:
-        """Total variation that this test catches with probability `POWER` when it rejects at ``level``; inf if none."""
+        """Total variation between its cells that it catches with probability `POWER` at ``level``; inf if none."""
         if not self.df:
             return float("inf")
         limit = chi2.isf(level, self.df)
@@ -125,6 +129,7 @@ def likeliest_test(name: str, samples: Sequence[Prefix], law: Law, first: int) -
     One degree of freedom: what drafters guess is most often that token, so a rule that favours or punishes drafts moves
     its share, and here a shift of a few hundredths shows that is lost among the cells of the other tests. Given its
     prefix each place is a coin of known odds p, so the summed differences are a martingale of variance sum p (1 - p).
+    Not judged (no degrees of freedom) where that is below `LEAST_VARIANCE`.
     """
     looked, surplus, variance = 0, 0.0, 0.0
     for tokens in samples:
@@ -135,26 +140,21 @@ def likeliest_test(name: str, samples: Sequence[Prefix], law: Law, first: int) -
                 looked += 1
                 surplus += (tokens[place] == likeliest) - known[likeliest]
                 variance += known[likeliest] * (1 - known[likeliest])
-    statistic = surplus**2 / variance if variance else 0.0
-    return Test(
-        name=name,
-        samples=looked,
-        df=1 if variance else 0,
-        statistic=statistic,
-        p=float(chi2.sf(statistic, 1)),
-        tv=abs(surplus) / max(looked, 1),
-    )
+    judged = variance >= LEAST_VARIANCE
+    statistic = surplus**2 / variance if judged else 0.0
+    p = float(chi2.sf(statistic, 1)) if judged else 1.0
+    return Test(name=name, samples=looked, df=int(judged), statistic=statistic, p=p, tv=abs(surplus) / max(looked, 1))
 
 
 def impossible_test(name: str, samples: Sequence[Prefix], law: Law) -> Test:
-    """Tokens to which the law gives probability zero: one is enough to reject."""
+    """Tokens that no rounding lets pass the cut: one is enough to reject."""
     looked = seen = 0
     for tokens in samples:
         for place, token in enumerate(tokens):
-            known = law.conditionals.get(tokens[:place])
-            if known is not None:
+            allowed = law.allowed.get(tokens[:place])
+            if allowed is not None:
                 looked += 1
-                seen += known.get(token) == 0.0
+                seen += token not in allowed
     return Test(
         name=name, samples=looked, df=0, statistic=float(seen), p=0.0 if seen else 1.0, tv=seen / max(looked, 1)
     )

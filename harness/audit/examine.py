@@ -14,65 +14,67 @@ from harness.audit.probe import Probe
 from harness.audit.reference import Design, Reference
 from harness.client import Sampling as Request
 from harness.wire import Answer
+from sglang_specbench.arms import DRAFTED
 
 FINGERPRINT = (6, 16)  # requests and tokens of the seed check
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """Asks one server; ``probe`` is open."""
+    """Asks a server of an arm, which computes in ``dtype``."""
 
-    probe: Probe
     reference: Reference
     design: Design
+    dtype: str
 
-    async def fingerprint(self) -> list[Prefix]:
+    async def fingerprint(self, probe: Probe) -> list[Prefix]:
         """The first samples of a fresh server, one at a time: the same only for the same seed."""
         count, tokens = FINGERPRINT
-        answers = await self.probe.samples(
-            self.reference.place.ids, self.design.untruncated, tokens, count, concurrency=1
-        )
+        ids = self.reference.near.place.ids
+        answers = await probe.samples(ids, self.design.untruncated, tokens, count, concurrency=1)
         return [a.output_ids for a in answers]
 
-    async def examine(self, dtype: str) -> tuple[tuple[Greedy, ...], tuple[Sampled, ...]]:
+    async def examine(self, probe: Probe) -> tuple[tuple[Greedy, ...], tuple[Sampled, ...]]:
         """Everything else that is asked of an arm."""
-        return await self.greedy(dtype), tuple([await self.sampled(*batch) for batch in self.design.batches])
+        return await self.greedy(probe), tuple([await self.sampled(probe, *batch) for batch in self.design.batches])
 
-    async def greedy(self, dtype: str) -> tuple[Greedy, ...]:
+    async def greedy(self, probe: Probe) -> tuple[Greedy, ...]:
         """Temperature 0 at both concurrencies."""
-        prompts, request = self.reference.prompts, self._greedy_request()
+        prompts = self.reference.prompts
+        request = Request(temperature=0, max_new_tokens=self.design.greedy_tokens, ignore_eos=False)
         found = []
         for concurrency in self.design.concurrency:
-            answers = await self.probe.answers(list(prompts.values()), request, concurrency)
+            answers = await probe.answers(list(prompts.values()), request, concurrency)
             seen = dict(zip(prompts, (a.output_ids for a in answers), strict=True))
-            control = self.reference.control if concurrency > 1 else {}
-            found.append(compare(self.reference.greedy, seen, control, concurrency, dtype))
+            control = self.reference.control if concurrency > 1 else None
+            found.append(compare(self.reference.greedy, seen, control, concurrency, self.dtype))
         return tuple(found)
 
-    async def sampled(self, sampling: Sampling, concurrency: int, count: int) -> Sampled:
+    async def sampled(self, probe: Probe, deep: bool, sampling: Sampling, concurrency: int, count: int) -> Sampled:
         """``count`` samples under one setting, tested."""
-        answers = await self.probe.samples(self.reference.place.ids, sampling, self.design.depth, count, concurrency)
-        law = self.reference.law(sampling)
-        name = f"{sampling.label} c={concurrency}"
+        spot = self.reference.deep if deep else self.reference.near
+        length = spot.place.sure + self.design.depth
+        answers = await probe.samples(spot.place.ids, sampling, length, count, concurrency)
+        setting = f"{sampling.label} deep" if deep else sampling.label
+        exact = spot.law(sampling, self.dtype)
         return Sampled(
-            setting=sampling.label,
+            setting=setting,
             concurrency=concurrency,
             samples=count,
             blocks=sum(a.verify_ct or 0 for a in answers),
             accepted=sum(a.correct_drafts or 0 for a in answers),
-            tests=tuple(tests(name, answers, law, self.design.depth, truncated=sampling != self.design.untruncated)),
+            tested=sum(max(0, length - 1 - (a.verify_ct or 0)) for a in answers if a.verify_ct is not None),
+            rejected=sum(sum((a.histogram or ())[:DRAFTED]) for a in answers),
+            tests=tuple(tests(f"{setting} c={concurrency}", answers, exact, spot.place.sure, length)),
         )
 
-    def _greedy_request(self) -> Request:
-        return Request(temperature=0, max_new_tokens=self.design.greedy_tokens, ignore_eos=False)
 
-
-def tests(name: str, answers: Sequence[Answer], law: Law, depth: int, truncated: bool) -> list[Test]:
-    """Every place by itself, the first three together, the likeliest token, and what truncation must never let pass."""
+def tests(name: str, answers: Sequence[Answer], law: Law, sure: int, length: int) -> list[Test]:
+    """Every token in doubt, the first three of them together, the likeliest token, and what no cut may let pass."""
     samples = [a.output_ids for a in answers]
-    found = [position_test(f"{name} token {place + 1}", samples, law, place) for place in range(depth)]
-    found.append(joint_test(f"{name} tokens 1-3", samples, law, 3))
+    found = [position_test(f"{name} token {place + 1}", samples, law, place) for place in range(sure, length)]
+    found.append(joint_test(f"{name} tokens 1-{sure + 3}", samples, law, sure + 3))
     found.append(likeliest_test(f"{name} likeliest token", samples, law, 1))  # from the first verify block on
-    if truncated:
+    if law.allowed:
         found.append(impossible_test(f"{name} forbidden tokens", samples, law))
     return found

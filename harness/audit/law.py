@@ -1,4 +1,4 @@
-"""The exact law of a request's first tokens, from the target's own probabilities.
+"""The exact law of a request's next tokens, from the target's own probabilities.
 
 Knows conditionals p(next | prefix) as the target's server reports them, and how a request's settings reshape them; not
 how they were asked for. A law holds the prefixes that are likely enough to be seen often, and no others: what is
@@ -6,10 +6,12 @@ outside is lumped by the tests.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.audit.rounding import Rounding
 
 Prefix = tuple[int, ...]
 Floats = NDArray[np.float64]
@@ -43,24 +45,46 @@ class Raw:
 def processed(logprobs: Floats, sampling: Sampling) -> Floats:
     """Probabilities after temperature, top-k, top-p (in this order, as SGLang 0.5.23 verifies), likeliest first.
 
-    ``logprobs`` must be sorted; at temperature 1 without truncation a missing tail stays missing.
+    ``logprobs`` must be sorted; at temperature 1 the mass of a missing tail stays missing until a cut leaves it out.
     """
+    p = np.exp(logprobs)
     if sampling == Sampling():
-        return np.exp(logprobs)
-    p = np.exp((logprobs - logprobs[0]) / sampling.temperature)
+        return p
+    if sampling.temperature != 1:
+        p = np.exp((logprobs - logprobs[0]) / sampling.temperature)
+        p /= p.sum()
     if sampling.top_k > 0:
         p[sampling.top_k :] = 0
-    p /= p.sum()
-    before = p.cumsum() - p
-    p[before > sampling.top_p] = 0
+        p /= p.sum()
+    p[p.cumsum() - p > sampling.top_p] = 0
     return np.asarray(p / p.sum())
+
+
+def complete(raw: Raw, sampling: Sampling) -> bool:
+    """Does the head hold every token that ``sampling`` keeps; without that the law of a cut is not known."""
+    if sampling == Sampling() or 0 < sampling.top_k <= len(raw.tokens):
+        return True
+    mass = float(np.exp(raw.logprobs).sum())
+    return mass > (sampling.top_p if sampling.temperature == 1 and sampling.top_p < 1 else 1 - 1e-6)
+
+
+def near(logprobs: Floats, sampling: Sampling, rounding: Rounding) -> NDArray[np.bool_]:
+    """Tokens that a cut keeps, or would keep if rounding moved its border."""
+    kept = np.ones(len(logprobs), dtype=bool)
+    if 0 < sampling.top_k <= len(logprobs):
+        kept &= logprobs >= logprobs[sampling.top_k - 1] - rounding.nats
+    if sampling.top_p < 1:
+        p = processed(logprobs, replace(sampling, top_p=1.0))
+        kept &= p.cumsum() - p <= sampling.top_p + rounding.mass
+    return kept
 
 
 @dataclass(frozen=True)
 class Law:
-    """p(next | prefix) of one prompt under one setting, for the prefixes it knows; likeliest token first."""
+    """p(next | prefix) of one place under one setting, for the prefixes it knows; likeliest token first."""
 
-    conditionals: Mapping[Prefix, Mapping[int, float]]
+    conditionals: Mapping[Prefix, Mapping[int, float]]  # without tokens of probability zero
+    allowed: Mapping[Prefix, frozenset[int]] = field(default_factory=dict)  # where a cut is made: what may pass it
 
     def joint(self, tokens: Prefix) -> float | None:
         """Probability that a request starts with ``tokens``; None where a conditional is unknown."""
@@ -85,13 +109,18 @@ class Law:
         return level
 
 
-def law(raw: Mapping[Prefix, Raw], sampling: Sampling) -> Law:
-    """The law under ``sampling``; tokens of probability zero are kept, so that seeing one is noticed."""
+def law(raw: Mapping[Prefix, Raw], sampling: Sampling, rounding: Rounding) -> Law:
+    """The law under ``sampling``; prefixes after which the head is too short for it are left out."""
+    known = {prefix: r for prefix, r in raw.items() if complete(r, sampling)}
+    conditionals = {}
+    for prefix, r in known.items():
+        p = processed(r.logprobs, sampling)
+        kept = p > 0
+        conditionals[prefix] = dict(zip(r.tokens[kept].tolist(), p[kept].tolist(), strict=True))
+    if sampling.top_k <= 0 and sampling.top_p >= 1:
+        return Law(conditionals)
     return Law(
-        {
-            prefix: dict(zip(r.tokens.tolist(), processed(r.logprobs, sampling).tolist(), strict=True))
-            for prefix, r in raw.items()
-        }
+        conditionals, {x: frozenset(r.tokens[near(r.logprobs, sampling, rounding)].tolist()) for x, r in known.items()}
     )
 
 

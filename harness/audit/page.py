@@ -12,39 +12,44 @@ def page(certificate: Certificate) -> str:
 
 
 def _head(c: Certificate) -> Iterator[str]:
+    seen = c.attestation
     yield f"# {c.target} / {c.arm} ({c.proposal}): {c.verdict}"
     yield ""
     yield from (f"- **{reason}**" for reason in c.reasons)
-    yield f"- audited {c.date} on weights of {c.weights_date}; " + ", ".join(f"{k} {v}" for k, v in c.versions.items())
+    yield f"- audited {c.date} on weights that are on this machine since {c.weights_date}"
+    yield f"- {', '.join(f'{k} {v}' for k, v in c.versions.items())}, {seen.get('device')}, {seen.get('dtype')}"
     yield f"- target `{c.target_digest[:16]}`, drafter `{c.draft_digest[:16] or 'none'}`"
+    yield f"- {c.samples} samples; the tests of sampled tokens fail an exact arm with odds of about {c.false_alarm:g}"
+    yield f"- sampled after {c.place.after} greedy tokens of the answer to `{c.place.prompt}` (set {c.prompt_set})"
+    yield f"- deep: after {c.deep.after} of that to `{c.deep.prompt}`, in doubt from token {c.deep.sure + 1} on"
     yield (
-        f"- {c.samples} samples of what follows prompt `{c.prompt}` and {c.after} tokens of its greedy answer; an "
-        f"exact arm fails with odds {c.false_alarm:g}"
+        f"- caught with probability {POWER:g}: a total variation of {c.smallest_bias:.3f} between the cells of any "
+        "token's test in the largest sample; each test's own is in the table"
     )
-    yield (
-        f"- a bias of {c.smallest_bias:.3f} (total variation) at any tested place would be caught with probability "
-        f"{POWER:g}"
-    )
+    for old in c.earlier:
+        yield f"- replaces {old['verdict']} of {old['date']} ({old['samples']} samples)"
 
 
 def _greedy(c: Certificate) -> Iterator[str]:
     yield "\n## Temperature 0, token for token against autoregressive decoding\n"
-    yield "| concurrency | prompts | tokens | differences | of these bugs | AR against itself |"
+    yield "| concurrency | prompts | tokens compared | differences | of these bugs | AR against itself |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for g in c.greedy:
-        cells = (g.concurrency, g.prompts, g.tokens, len(g.divergences), len(g.bugs), len(g.control))
+        control = "" if g.control is None else len(g.control)
+        cells = (g.concurrency, g.prompts, g.tokens, len(g.divergences), len(g.bugs), control)
         yield f"| {' | '.join(map(str, cells))} |"
 
 
 def _sampled(c: Certificate) -> Iterator[str]:
     yield "\n## Sampled tokens against the target's exact law\n"
-    yield "| test | samples | df | chi-square | p | p corrected | TV seen | smallest TV caught |"
+    yield "| test | samples | df | chi-square | p | p corrected | TV seen | smallest caught |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     level = c.false_alarm / len(c.tests)
     for test, p in zip(c.tests, holm(c.tests), strict=True):
+        least = f"{test.smallest_bias(level):.3f}" if test.df else ""
         yield (
             f"| {test.name} | {test.samples} | {test.df} | {test.statistic:.1f} | {test.p:.3g} | {p:.3g} "
-            f"| {test.tv:.4f} | {test.smallest_bias(level):.3f} |"
+            f"| {test.tv:.4f} | {least} |"
         )
     yield ""
     for s in c.sampled:

@@ -5,7 +5,6 @@ likeliest first, at temperature 1). Knows nothing of arms or verdicts.
 """
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.audit.law import Prefix, Raw, Sampling
-from harness.client import Client
+from harness.client import Client, decoded
 from harness.client import Sampling as Request
 from harness.closed_loop import together
 from harness.failure import Failure
@@ -66,13 +65,19 @@ class Probe(Client):
         found = list[Answer]()
         while len(found) < count:
             prompts = [list(ids)] * min(concurrency, count - len(found))
-            found += map(Answer.parse, await self._post({"input_ids": prompts, "sampling_params": request}))
+            answers = [Answer.parse(a) for a in await self._post({"input_ids": prompts, "sampling_params": request})]
+            if any(len(a.output_ids) != tokens for a in answers):
+                raise Failure("aborted", f"not every answer has the {tokens} tokens that were asked for")
+            found += answers
             self.seen(len(prompts))
         return found
 
     async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[dict[str, Any]]:
         wanted = {"return_logprob": True, "top_logprobs_num": head}
-        return await self._post({"input_ids": prompts, "sampling_params": asdict(request), **wanted})
+        answers = await self._post({"input_ids": prompts, "sampling_params": asdict(request), **wanted})
+        if not all(a["meta_info"].get("output_top_logprobs") for a in answers):
+            raise Failure("invalid", "/generate answered without output_top_logprobs")
+        return answers
 
     async def _post(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """Several prompts in one ``/generate``; the answers in their order. Raises `Failure`."""
@@ -83,7 +88,10 @@ class Probe(Client):
             raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
         if status != 200:
             raise Failure("invalid", f"/generate: HTTP {status}: {text[:200]}")
-        return list(json.loads(text))
+        answers = list(decoded(text, "/generate"))
+        if len(answers) != len(body["input_ids"]):
+            raise Failure("invalid", f"/generate: {len(answers)} answers to {len(body['input_ids'])} prompts")
+        return answers
 
 
 def _raw(place: Sequence[Sequence[Any]]) -> Raw:

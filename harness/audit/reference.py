@@ -6,12 +6,14 @@ that token, and where a hundred are none comes often enough to be judged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from harness.audit import greedy
 from harness.audit.law import Law, Prefix, Raw, Sampling, grow, law
 from harness.audit.probe import Probe
+from harness.audit.rounding import ROUNDING
 from harness.client import Sampling as Request
 from harness.failure import Failure
 
@@ -24,9 +26,10 @@ PLAIN = Sampling()
 class Design:
     """How much is asked of each arm."""
 
-    samples: int = 4000  # at temperature 1 and `bulk`; a quarter where truncated, an eighth at each concurrency
+    samples: int = 4000  # at temperature 1 and `bulk`; a quarter where truncated or deep, an eighth at each concurrency
     bulk: int = 32  # requests sent together, where many samples are wanted
-    depth: int = 4  # tokens tested: one of the prefill, the others of verify blocks
+    depth: int = 4  # tokens in doubt that are tested
+    sure: int = 8  # tokens that precede them at the deep place, so that late slots of a block are reached
     greedy_prompts: int = 12
     greedy_tokens: int = 64
     concurrency: tuple[int, int] = (1, 4)
@@ -41,16 +44,17 @@ class Design:
         return (self.untruncated, *self.truncated)
 
     @property
-    def batches(self) -> Iterator[tuple[Sampling, int, int]]:
-        """(setting, concurrency, samples) of everything that is asked of an arm at temperature 1."""
-        yield self.untruncated, self.bulk, self.samples
-        yield from ((self.untruncated, c, self.samples // 8) for c in self.concurrency)
-        yield from ((setting, self.bulk, self.samples // 4) for setting in self.truncated)
+    def batches(self) -> Iterator[tuple[bool, Sampling, int, int]]:
+        """(deep place, setting, concurrency, samples) of everything that is asked of an arm at temperature 1."""
+        yield False, self.untruncated, self.bulk, self.samples
+        yield from ((False, self.untruncated, c, self.samples // 8) for c in self.concurrency)
+        yield from ((False, setting, self.bulk, self.samples // 4) for setting in self.truncated)
+        yield True, self.untruncated, self.bulk, self.samples // 4
 
     @property
     def total(self) -> int:
         """Samples of one arm, all settings together."""
-        return sum(samples for _, _, samples in self.batches)
+        return sum(samples for *_, samples in self.batches)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,23 @@ class Place:
     prompt: str  # id
     after: int
     ids: Prefix  # the prompt and those tokens
+    sure: int  # tokens from there on that the target hardly doubts; those in doubt follow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """A place and the target's distributions from there on."""
+
+    place: Place
+    raw: Mapping[Prefix, Raw]
+    _laws: dict[tuple[Sampling, str], Law] = field(default_factory=dict)
+
+    def law(self, sampling: Sampling, dtype: str) -> Law:
+        """The exact law under ``sampling``, as far as a server in ``dtype`` can know it."""
+        key = (sampling, dtype)
+        if key not in self._laws:
+            self._laws[key] = law(self.raw, sampling, ROUNDING[dtype])
+        return self._laws[key]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,55 +88,55 @@ class Reference:
     """The target's own behaviour."""
 
     prompts: Mapping[str, Prefix]  # id -> rendered token ids, of those compared at temperature 0
-    greedy: Mapping[str, tuple[Prefix, list[float]]]  # id -> answer and margins (nats), one at a time
+    greedy: Mapping[str, tuple[Prefix, list[Raw]]]  # id -> answer and likeliest tokens, one at a time
     control: Mapping[str, Prefix]  # the same answers at the higher concurrency
-    place: Place
-    raw: Mapping[Prefix, Raw]  # conditionals from that place on
-
-    def law(self, sampling: Sampling) -> Law:
-        """The exact law under ``sampling``."""
-        return law(self.raw, sampling)
+    near: Spot  # the next tokens are in doubt
+    deep: Spot  # `Design.sure` tokens come first
 
 
 async def ask(probe: Probe, prompts: Mapping[str, Prefix], vocabulary: int, design: Design) -> Reference:
     """Everything above, from the target's autoregressive server. Raises `Failure`."""
     head = min(vocabulary, HEAD)
-    found = {name: await probe.greedy(ids, design.greedy_tokens) for name, ids in prompts.items()}
+    found = {name: await probe.greedy(ids, design.greedy_tokens, greedy.HEAD) for name, ids in prompts.items()}
     compared = dict(list(prompts.items())[:: max(1, len(prompts) // design.greedy_prompts)])
     request = Request(temperature=0, max_new_tokens=design.greedy_tokens, ignore_eos=False)
     together = await probe.answers(list(compared.values()), request, design.concurrency[1])
-    place = in_doubt(prompts, found, design.depth)
 
-    async def after(prefixes: Sequence[Prefix]) -> list[Raw]:
-        return await probe.conditionals([place.ids + p for p in prefixes], head)
+    async def spot(sure: int, settings: Sequence[Sampling], samples: int) -> Spot:
+        place = in_doubt(prompts, found, sure, design.depth)
+
+        async def after(prefixes: Sequence[Prefix]) -> list[Raw]:
+            return await probe.conditionals([place.ids + p for p in prefixes], head)
+
+        return Spot(place=place, raw=await grow(after, settings, sure + design.depth, LEAST / samples))
 
     return Reference(
         prompts=compared,
-        greedy={name: (found[name][0], _margins(found[name][1])) for name in compared},
+        greedy={name: found[name] for name in compared},
         control=dict(zip(compared, (a.output_ids for a in together), strict=True)),
-        place=place,
-        raw=await grow(after, design.settings, design.depth, LEAST / design.samples),
+        near=await spot(0, design.settings, design.samples),
+        deep=await spot(design.sure, [design.untruncated], design.samples // 4),
     )
 
 
-def in_doubt(prompts: Mapping[str, Prefix], greedy: Mapping[str, tuple[Prefix, Sequence[Raw]]], depth: int) -> Place:
-    """Of all places in the greedy answers, the one whose next ``depth`` likeliest tokens are nearest to half the mass.
+def in_doubt(
+    prompts: Mapping[str, Prefix], greedy_: Mapping[str, tuple[Prefix, Sequence[Raw]]], sure: int, depth: int
+) -> Place:
+    """Of all places in the greedy answers, the one whose ``depth`` likeliest tokens are nearest to half the mass.
 
     That is, of largest mean p (1 - p): the variance of "the likeliest token comes". A drafter that guesses that token
-    is as often accepted as rejected there, and a bias of its share is seen with the fewest samples. Raises `Failure`
-    where no answer has ``depth`` tokens.
+    is as often accepted as rejected there, and a bias of its share is seen with the fewest samples. With ``sure``, that
+    many tokens come first, and the mean counts with their probability. Raises `Failure` where no answer is long enough.
     """
     best, place = -1.0, None
-    for name, (answer, places) in greedy.items():
+    for name, (answer, places) in greedy_.items():
         p = np.exp([float(raw.logprobs[0]) for raw in places])
-        for start in range(len(p) - depth + 1):
-            doubt = float(np.mean((p * (1 - p))[start : start + depth]))
+        for start in range(len(p) - sure - depth + 1):
+            lead, rest = p[start : start + sure], p[start + sure : start + sure + depth]
+            doubt = float(lead.prod() * (rest * (1 - rest)).mean())
             if doubt > best:
-                best, place = doubt, Place(prompt=name, after=start, ids=prompts[name] + answer[:start])
+                ids = prompts[name] + answer[:start]
+                best, place = doubt, Place(prompt=name, after=start, ids=ids, sure=sure)
     if place is None:
-        raise Failure("invalid", f"no greedy answer of the target has {depth} tokens: choose another --set")
+        raise Failure("invalid", f"no greedy answer of the target has {sure + depth} tokens: choose another --set")
     return place
-
-
-def _margins(places: Sequence[Raw]) -> list[float]:
-    return [float(raw.logprobs[0] - raw.logprobs[1]) for raw in places]

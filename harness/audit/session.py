@@ -23,6 +23,7 @@ from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
 from sglang_specbench.launch import Launch
+from sglang_specbench.refused_log import check_log
 
 T = TypeVar("T")
 Serve = Callable[[Launch], AbstractContextManager[Server | Elsewhere]]
@@ -43,6 +44,7 @@ class Subject:
     vocabulary: int
     launch: Launch  # of the target's autoregressive server; arms replace what they need
     serve: Serve
+    prompt_set: str
     remote: bool  # the servers are somebody else's: no restarts, so nothing about seeds
     start_timeout_s: float
     request_timeout_s: float
@@ -80,12 +82,12 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         with subject.serve(launch) as server:
             server.wait_ready(subject.start_timeout_s)
             seen = _attested(subject, server, launch, digest)
-            prints.append(subject.on(server, lambda probe: Examiner(probe, known, design).fingerprint()))
+            examiner = Examiner(known, design, seen["dtype"])
+            prints.append(subject.on(server, examiner.fingerprint))
             if len(prints) == 1:
                 attestation = seen
-                greedy, sampled = subject.on(
-                    server, lambda probe: Examiner(probe, known, design).examine(subject.launch.dtype)
-                )
+                greedy, sampled = subject.on(server, examiner.examine)
+            _attested(subject, server, launch, digest)  # it may have left a path since
     return Certificate(
         target=subject.name,
         arm=arm,
@@ -96,9 +98,11 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         versions=VERSIONS,
         attestation=attestation,
+        server=subject.launch.extra,
         false_alarm=design.level,
-        prompt=known.place.prompt,
-        after=known.place.after,
+        prompt_set=subject.prompt_set,
+        place=known.near.place,
+        deep=known.deep.place,
         greedy=greedy,
         sampled=sampled,
         seeds=None if subject.remote else Seeds(repeats=prints[0] == prints[2], differs=prints[0] != prints[1]),
@@ -106,23 +110,27 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
 
 
 def _attested(subject: Subject, server: Server | Elsewhere, launch: Launch, draft_digest: str) -> Mapping[str, Any]:
-    """The server's attestation; `NotAttested` if it is not what ``launch`` asked for."""
-    seen = server.info().attestation
+    """The server's attestation; `NotAttested` if it is not what ``launch`` asked for, or is so no longer."""
+    info, arm = server.info(), get_arm(launch.arm)
+    seen = info.attestation
     found = mismatches(
         seen,
-        get_arm(launch.arm),
+        arm,
         launch.proposal,
         seed=launch.seed,
         target_digest=subject.target.digest,
         draft_digest=draft_digest,
     )
+    found += [f"the server left a path: {text}" for text in info.downgrades]
+    found += [] if info.verification in ("exact", "") else [f"verification is {info.verification}"]
+    found += [] if subject.remote else check_log(server.text(), arm, launch.proposal, launch.device)
     if found or seen is None:
         raise NotAttested("; ".join(found))
     return seen
 
 
 def _weights_date(*models: Model | None) -> str:
-    """Newest modification of any weights file, UTC."""
+    """Newest modification of any weights file on this machine, UTC."""
     files = [f for m in models if m and m.folder for f in m.folder.glob("*.safetensors")]
     newest = max(f.stat().st_mtime for f in files)
     return datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")

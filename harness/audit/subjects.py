@@ -24,10 +24,15 @@ from sglang_specbench.launch import Launch
 
 PROMPTS = 48  # looked at for one to sample; some of them are compared at temperature 0
 CONTEXT = 1024  # tokens: short prompts, short answers
+ANSWER = Design.greedy_tokens + Design.sure + Design.depth  # the longest that is asked for
+SAME_DRAWS = "--enable-deterministic-inference"  # SGLang 0.5.23: every request samples with the seed 42
 
 
-def subject(sweep: Sweep, name: str, serve: Serve, remote: bool) -> Subject:
+def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool) -> Subject:
     """Target ``name`` of ``sweep``; `UserError` if its weights are not here."""
+    if SAME_DRAWS in sweep.server.args:
+        hint = "audit without it: it gives every request the same draws, so samples are not independent"
+        raise UserError(f"{sweep.where}: server.args: {SAME_DRAWS}", hint)
     target = _present(models.resolve(sweep.target[name].path, f"{sweep.where}: target.{name}.path"))
     device = sweep.server.device if sweep.server.device != "auto" else detect_device()
     dtype = sweep.server.dtype if sweep.server.dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device]
@@ -49,6 +54,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, remote: bool) -> Subject:
         vocabulary=json.loads((Path(target.path) / "config.json").read_text())["vocab_size"],
         launch=launch,
         serve=serve,
+        prompt_set=prompt_set,
         remote=remote,
         start_timeout_s=sweep.server.start_timeout_s,
         request_timeout_s=sweep.server.request_timeout_s,
@@ -67,23 +73,31 @@ def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[st
                 f'add {arm.checkpoint} = "FOLDER or hub id"',
             )
         where = f"{sweep.where}: target.{name}.drafters.{arm.checkpoint}"
+        if device == "cpu" and "cuda" in arm.needs:
+            raise UserError(f"audit: --arm {arm.name} needs a GPU", "see specbench arms")
         found[arm.name] = _present(models.resolve(drafters[arm.checkpoint], where)) if arm.checkpoint else None
     return found
 
 
-def prompt_ids(folder: Path, prompt_set: str) -> dict[str, Prefix]:
-    """First turns of `PROMPTS` prompts, spread over the set, rendered; `UserError` if the set is not here."""
+def prompt_ids(subject: Subject) -> dict[str, Prefix]:
+    """First turns of `PROMPTS` prompts, spread over the set, rendered; `UserError` if there are none."""
     try:
-        found = prompts.load(prompt_set).prompts
+        found = prompts.load(subject.prompt_set).prompts
     except prompts.MissingSet as missing:
         raise UserError(str(missing), "or name another with --set") from None
-    renderer = Renderer(folder)
+    renderer, room = Renderer(Path(subject.target.path)), subject.launch.context_length - ANSWER
     taken = found[:: max(1, len(found) // PROMPTS)][:PROMPTS]
-    return {p.id: tuple(renderer.render(messages(p.turns))) for p in taken}
+    ids = {p.id: tuple(renderer.render(messages(p.turns))) for p in taken}
+    short = {name: tokens for name, tokens in ids.items() if len(tokens) <= room}
+    if not short:
+        raise UserError(
+            f"audit: every prompt of {subject.prompt_set} is longer than {room} tokens", "name another --set"
+        )
+    return short
 
 
 def here(folder: Path) -> Serve:
-    """Servers of our own, with their logs in ``folder``."""
+    """Servers of our own, with their logs in ``folder``, which stay."""
 
     def serve(launch: Launch) -> Server:
         return Server(replace(launch, port=free_port()), folder / f"{launch.arm}-{launch.seed}.log", folder)

@@ -1,7 +1,6 @@
 """`specbench audit`: certificates for the arms of a sweep's targets."""
 
 import importlib.util
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from harness.audit import certificate, session, subjects
+from harness.audit import certificate_file, session, subjects
+from harness.audit.law import Prefix
 from harness.audit.reference import Design, Reference
 from harness.failure import Failure
 from harness.models import Model
@@ -44,37 +44,46 @@ def audit(
         raise UserError("audit needs SGLang", 'pip install "sglang-specbench[serve]"')
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
     console = Console()
+    serve = subjects.elsewhere(server, target_server) if server else subjects.here(out / "logs")
+    todo = []
+    for name in loaded.target:  # all of them, before the first is served
+        subject = subjects.subject(loaded, name, serve, chosen, remote=bool(server))
+        todo.append(
+            (subject, subjects.prompt_ids(subject), subjects.arms(loaded, name, arm or [], subject.launch.device))
+        )
+    _make(out / "logs")
     try:
-        with (
-            one_way_to_stop(),
-            tempfile.TemporaryDirectory(prefix="specbench-audit-") as scratch,
-            bar(console) as shown,
-        ):
-            serve = subjects.elsewhere(server, target_server) if server else subjects.here(Path(scratch))
-            auditor = Auditor(chosen, Design(samples=samples), out, again or bool(server), console, shown)
+        with one_way_to_stop(), bar(console) as shown:
+            auditor = Auditor(Design(samples=samples), out, again or bool(server), console, shown)
             verdicts = ["pass"]
-            for name in loaded.target:
-                subject = subjects.subject(loaded, name, serve, remote=bool(server))
-                drafts = subjects.arms(loaded, name, arm or [], subject.launch.device)
-                verdicts += auditor.target(subject, drafts)
+            for subject, prompts, drafts in todo:
+                verdicts += auditor.target(subject, prompts, drafts)
     except KeyboardInterrupt:
         console.print("stopped; certificates so far are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
     raise typer.Exit(EXIT[max(verdicts, key=list(EXIT).index)])
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"audit: --out {folder}: {error.strerror}", "name a folder that can be written") from None
+
+
 @dataclass
 class Auditor:
     """Audits arm by arm; prints one line each, as it ends. ``again``: also what has passed already."""
 
-    prompt_set: str
     design: Design
     out: Path
     again: bool
     console: Console
     bar: Progress
 
-    def target(self, subject: session.Subject, drafts: dict[str, Model | None]) -> list[str]:
+    def target(
+        self, subject: session.Subject, prompts: dict[str, Prefix], drafts: dict[str, Model | None]
+    ) -> list[str]:
         """The verdicts of all arms of one target."""
         wanted = {a: d for a, d in drafts.items() if self.again or not self._passed(subject, a, d)}
         for arm in drafts.keys() - wanted.keys():
@@ -84,7 +93,6 @@ class Auditor:
         task = self.bar.add_task(f"{subject.name}: the target's law", total=len(wanted) * self.design.total)
         subject = replace(subject, seen=lambda count: self.bar.advance(task, count))
         try:
-            prompts = subjects.prompt_ids(Path(subject.target.path), self.prompt_set)
             known = session.reference(subject, prompts, self.design)
         except (session.NotAttested, Failure) as problem:
             verdict = "infrastructure" if isinstance(problem, Failure) else "not attested"
@@ -99,7 +107,8 @@ class Auditor:
     def _arm(self, subject: session.Subject, arm: str, draft: Model | None, known: Reference) -> str:
         try:
             found = session.audit(subject, arm, draft, known, self.design)
-            certificate.write(found, self.out)
+            device = str(found.attestation["device"])  # of a server elsewhere it need not be this machine's
+            certificate_file.write(found, certificate_file.path(self.out, subject.name, arm, found.proposal, device))
             verdict, text = found.verdict, "; ".join((f"smallest bias seen {found.smallest_bias:.3f}", *found.reasons))
         except session.NotAttested as reasons:
             verdict, text = "not attested", str(reasons)
@@ -108,15 +117,26 @@ class Auditor:
         self._say(f"{subject.name}/{arm}", verdict, text)
         return verdict
 
+    def _place(self, subject: session.Subject, arm: str) -> Path:
+        return certificate_file.path(self.out, subject.name, arm, get_arm(arm).proposal(1), subject.launch.device)
+
     def _passed(self, subject: session.Subject, arm: str, draft: Model | None) -> bool:
-        proposal = get_arm(arm).proposal(1)
-        return certificate.passed(
-            certificate.path(self.out, subject.name, arm, proposal),
-            target_digest=subject.target.digest,
-            draft_digest=draft.digest if draft else "",
-            versions=session.VERSIONS,
-            samples=self.design.total,
-        )
+        """Is there a passed certificate of just this, with at least as many samples."""
+        place = self._place(subject, arm)
+        if not place.is_file():
+            return False
+        found, launch = certificate_file.load(place), subject.launch
+        asked = {
+            "arm": arm,
+            "target_digest": subject.target.digest,
+            "draft_digest": draft.digest if draft else "",
+            "versions": [f"{name} {version}" for name, version in session.VERSIONS.items()],
+            "device": launch.device,
+            "dtype": launch.dtype,
+            "server": launch.extra,
+        }
+        alike = certificate_file.speaks_for(found, asked) and found["prompt_set"] == subject.prompt_set
+        return alike and found["verdict"] == "pass" and found["samples"] >= self.design.total
 
     def _say(self, what: str, verdict: str, text: str) -> None:
         self.console.print(f"{what}: [bold]{verdict}[/] {escape(text)}", soft_wrap=True, highlight=False)

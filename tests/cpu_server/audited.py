@@ -46,9 +46,8 @@ class Bench:
     reference: Reference = field(init=False)
 
     def __post_init__(self) -> None:
-        self.subject = subjects.subject(load("demo"), "mini", self.serve, remote=False)
-        prompts = subjects.prompt_ids(Path(self.subject.target.path), "mini")
-        self.reference = session.reference(self.subject, prompts, self.design)
+        self.subject = subjects.subject(load("demo"), "mini", self.serve, "mini", remote=False)
+        self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject), self.design)
 
     @contextlib.contextmanager
     def serve(self, launch: Launch) -> Iterator[Elsewhere]:
@@ -63,19 +62,16 @@ class Bench:
         draft = subjects.arms(load("demo"), "mini", [arm], "cpu")[arm]
         design = self.design
         with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
-            return self.subject.on(
-                server,
-                lambda probe: Examiner(probe, self.reference, design).sampled(
-                    design.untruncated, design.bulk, design.samples
-                ),
-            )
+            examiner = Examiner(self.reference, design, self.subject.launch.dtype)
+            batch = (False, design.untruncated, design.bulk, design.samples)
+            return self.subject.on(server, lambda probe: examiner.sampled(probe, *batch))
 
 
 def main() -> None:
     """Audit all of `PLANTED`; writes as it goes."""
     lines: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
-        launch = subjects.subject(load("demo"), "mini", subjects.here(Path(folder)), remote=False).launch
+        launch = subjects.subject(load("demo"), "mini", subjects.here(Path(folder)), "mini", remote=False).launch
         nursery = Nursery(launch.environment(os.environ))
         bench = Bench(nursery, Path(folder), Design())
         honest = {arm: bench.sampled(arm) for arm in dict.fromkeys(arm for _, arm in PLANTED)}

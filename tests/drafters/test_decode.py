@@ -11,6 +11,7 @@ from drafters.decode import Decoded, Rule, decode
 from drafters.target import Target
 from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
 from harness.audit.law import Law, Prefix, Raw, Sampling, grow, law
+from harness.audit.rounding import ROUNDING
 from tests.drafters.models import MODELS, tiny_drafter, tiny_target
 
 pytestmark = pytest.mark.torch
@@ -80,7 +81,7 @@ def hesitant() -> tuple[Target, Law]:
         ranked = logits_PV.log_softmax(-1).sort(dim=-1, descending=True)
         return [Raw(t.numpy(), p.numpy()) for t, p in zip(ranked.indices, ranked.values, strict=True)]
 
-    return target, law(asyncio.run(grow(ask, [PLAIN], TOKENS, 2 / SAMPLES)), PLAIN)
+    return target, law(asyncio.run(grow(ask, [PLAIN], TOKENS, 2 / SAMPLES)), PLAIN, ROUNDING["float32"])
 
 
 @pytest.mark.slow

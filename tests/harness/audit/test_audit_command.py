@@ -1,11 +1,16 @@
-"""What `specbench audit` refuses before it starts anything, and what it would audit."""
+"""What `specbench audit` refuses before it starts anything, what it audits, and how it ends."""
 
 import pytest
+import typer
 
-from harness.audit import subjects
-from harness.commands.audit import EXIT, audit
+from harness.audit import session, subjects
+from harness.audit.certificate import Seeds
+from harness.commands.audit import audit
+from harness.failure import Failure
 from harness.sweep import load
+from sglang_specbench.arms import get_arm
 from sglang_specbench.errors import UserError
+from tests.harness.audit.test_certificate import made
 
 SWEEP = """
 name = "two"
@@ -59,13 +64,98 @@ def test_an_arm_that_cannot_be_audited(sweep, wanted, message):
         subjects.arms(load(sweep), "small", [wanted], "cpu")
 
 
+def test_an_arm_that_needs_a_gpu(sweep):
+    with pytest.raises(UserError, match="dspark-scheduled needs a GPU"):
+        subjects.arms(load(sweep), "small", ["dspark-scheduled"], "cpu")
+
+
+def test_draws_that_every_request_shares_are_refused(sweep, tmp_path):
+    (tmp_path / "same.toml").write_text(
+        SWEEP.replace("[server]", '[server]\nargs = ["--enable-deterministic-inference"]')
+    )
+    with pytest.raises(UserError, match=r"same\.toml: server\.args: --enable-deterministic-inference"):
+        subjects.subject(load("same.toml"), "small", subjects.here(tmp_path), "mini", remote=False)
+
+
 def test_the_launch_is_the_targets_own_on_this_device(sweep):
-    subject = subjects.subject(load(sweep), "small", subjects.elsewhere("http://a", "http://t"), remote=True)
+    subject = subjects.subject(load(sweep), "small", subjects.elsewhere("http://a", "http://t"), "mini", remote=True)
     assert (subject.vocabulary, subject.launch.dtype, subject.launch.device) == (64, "float32", "cpu")
     assert subject.serve(subject.launch).url == "http://t"
     assert subject.serve(subject.arm("lilicorr", subject.target, 42)).url == "http://a"
 
 
-def test_the_worst_verdict_decides():
-    assert list(EXIT) == ["pass", "inconclusive", "infrastructure", "not attested", "fail"]
-    assert list(EXIT.values()) == [0, 3, 5, 4, 1]
+class Recorder:
+    """Stands in for the servers: `session.reference` and `session.audit`, with a verdict of its own for each arm."""
+
+    def __init__(self, monkeypatch, **outcomes):
+        self.outcomes, self.asked = outcomes, []
+        monkeypatch.setattr(session, "reference", lambda *_: "the law")
+        monkeypatch.setattr(session, "audit", self.audit)
+        monkeypatch.setattr(subjects, "prompt_ids", lambda _: {"a": (1, 2)})
+
+    def audit(self, subject, arm, draft, known, design):
+        self.asked.append(arm)
+        outcome = self.outcomes.get(arm.replace("-", "_"), "pass")
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return made(
+            arm=arm, proposal=get_arm(arm).proposal(1), target_digest=subject.target.digest,
+            draft_digest=draft.digest if draft else "", versions=session.VERSIONS,
+            tested=20 if outcome == "inconclusive" else 2000,
+            seeds=Seeds(repeats=outcome != "fail", differs=True),
+        )  # fmt: skip
+
+
+def run(sweep, tmp_path, arms, **options):
+    defaults = {"prompt_set": "", "server": "", "target_server": "", "again": False, "samples": 1600}
+    with pytest.raises(typer.Exit) as left:
+        audit(sweep, arm=arms, out=tmp_path / "out", **{**defaults, **options})
+    return left.value.exit_code
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        ("pass", 0),
+        ("inconclusive", 3),
+        ("fail", 1),
+        (session.NotAttested("verification is greedy"), 4),
+        (Failure("server_died", "it is gone"), 5),
+    ],
+)
+def test_the_exit_code_is_the_worst_verdicts(sweep, tmp_path, monkeypatch, capsys, outcome, code):
+    recorder = Recorder(monkeypatch, dspark=outcome)
+    assert run(sweep, tmp_path, ["lilicorr", "dspark"]) == code
+    assert recorder.asked == ["lilicorr", "dspark"]
+    printed = capsys.readouterr().out
+    assert "small/lilicorr: pass" in printed
+    assert str(outcome) in printed
+
+
+def test_what_has_passed_is_not_asked_again(sweep, tmp_path, monkeypatch):
+    recorder = Recorder(monkeypatch, dspark="inconclusive")
+    run(sweep, tmp_path, ["lilicorr", "dspark"])
+    assert run(sweep, tmp_path, ["lilicorr", "dspark"]) == 3
+    assert recorder.asked == ["lilicorr", "dspark", "dspark"]
+    run(sweep, tmp_path, ["lilicorr"], again=True)
+    run(sweep, tmp_path, ["lilicorr"], samples=200_000)  # the certificate has 4,000
+    assert recorder.asked[3:] == ["lilicorr", "lilicorr"]
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    run(sweep, tmp_path, ["lilicorr"])
+    assert recorder.asked[5:] == ["lilicorr"]
+
+
+def test_a_stopped_audit_keeps_what_it_has(sweep, tmp_path, monkeypatch, capsys):
+    recorder = Recorder(monkeypatch, dspark=KeyboardInterrupt())
+    assert run(sweep, tmp_path, ["lilicorr", "dspark"]) == 130
+    assert "run the same command to go on" in capsys.readouterr().out
+    assert run(sweep, tmp_path, ["lilicorr", "lilicorr-exact"]) == 0
+    assert recorder.asked == ["lilicorr", "dspark", "lilicorr-exact"]
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_work(sweep, tmp_path, monkeypatch):
+    recorder = Recorder(monkeypatch)
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(UserError, match="--out"):
+        run(sweep, tmp_path, ["lilicorr"])
+    assert recorder.asked == []

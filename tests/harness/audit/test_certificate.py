@@ -1,13 +1,14 @@
-"""Verdicts: what fails, what leaves the audit in doubt, what passes; and the files they become."""
-
-import json
+"""Verdicts: what fails, what leaves the audit in doubt, what passes; and the page."""
 
 import pytest
 
-from harness.audit.certificate import Certificate, Sampled, Seeds, passed, write
+from harness.audit.certificate import Certificate, Sampled, Seeds
 from harness.audit.chisquare import Test as Result
 from harness.audit.greedy import Divergence, Greedy
 from harness.audit.page import page
+from harness.audit.reference import Place
+
+PLACE = Place(prompt="prose-1", after=7, ids=(1, 2), sure=0)
 
 
 def result_of(p=0.5, df=20, samples=4000):
@@ -22,14 +23,21 @@ def greedy(margin=None):
 def made(**changes):
     tests = changes.pop("tests", (result_of(), result_of()))
     sampled = Sampled(
-        setting="T=1", concurrency=4, samples=4000, blocks=3000, accepted=changes.pop("accepted", 2500), tests=tests
+        setting="T=1",
+        concurrency=4,
+        samples=4000,
+        blocks=3000,
+        accepted=2500,
+        tests=tests,
+        tested=changes.pop("tested", 2000),
+        rejected=changes.pop("rejected", 2900),
     )
     fields = {
         "target": "mini", "arm": "lilicorr", "proposal": "sampled", "target_digest": "ab", "draft_digest": "cd",
         "weights_date": "2026-11-29T00:00:00+00:00", "date": "2026-11-30T00:00:00+00:00",
-        "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}, "attestation": {"arm": "lilicorr"},
-        "false_alarm": 1e-3, "prompt": "prose-1", "after": 7, "greedy": (greedy(),), "sampled": (sampled,),
-        "seeds": Seeds(repeats=True, differs=True),
+        "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}, "attestation": {"device": "cpu", "dtype": "float32"},
+        "false_alarm": 1e-3, "prompt_set": "mini", "server": (), "place": PLACE, "deep": PLACE,
+        "greedy": (greedy(),), "sampled": (sampled,), "seeds": Seeds(repeats=True, differs=True),
     }  # fmt: skip
     return Certificate(**{**fields, **changes})
 
@@ -58,7 +66,8 @@ def test_what_fails(changes, reason):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"accepted": 20}, "hardly walked"),
+        ({"tested": 20}, "hardly walked"),
+        ({"rejected": 20}, "hardly walked"),
         ({"tests": (result_of(samples=200),)}, "more samples"),
         ({"tests": (result_of(df=0),)}, "more samples"),
     ],
@@ -72,49 +81,6 @@ def test_what_is_inconclusive(changes, reason):
 def test_a_near_tie_and_one_small_p_among_many_do_not_fail():
     tests = (result_of(p=2e-4), *(result_of() for _ in range(9)))  # 2e-4 times ten is above one in a thousand
     assert made(tests=tests, greedy=(greedy(margin=1e-6),)).verdict == "pass"
-
-
-def test_the_files(tmp_path):
-    found = made()
-    path = write(found, tmp_path)
-    assert path.name == "mini-lilicorr-sampled.json"
-    data = json.loads(path.read_text())
-    assert {"arm", "proposal", "target_digest", "draft_digest", "verdict", "date", "versions", "attestation", "samples",
-            "false_alarm", "smallest_bias", "power"} <= set(data)  # fmt: skip
-    assert path.with_suffix(".md").read_text() == page(found)
-
-
-def test_an_infinite_margin_is_written_as_null(tmp_path):
-    data = json.loads(write(made(greedy=(greedy(margin=float("inf")),)), tmp_path).read_text())
-    assert data["greedy"][0]["divergences"][0]["margin"] is None
-
-
-def test_tables_take_a_passed_certificate_and_only_for_its_weights(tmp_path):
-    import pandas as pd
-
-    from harness.tables.certificates import read, unaudited
-
-    run = tmp_path / "run"
-    run.mkdir()
-    write(made(), tmp_path / "certificates")
-    cell = {"arm": "lilicorr", "target_digest": "ab", "draft_digest": "cd"}
-    versions = ("sglang 0.5.23", "specbench 0.1.0")
-    cells = pd.DataFrame([{**cell, "versions": versions}, {**cell, "versions": list(versions)}])
-    assert unaudited(cells, read([run])) == frozenset()
-    assert unaudited(cells.assign(draft_digest="ee"), read([run])) == {"lilicorr"}
-    older = pd.DataFrame([{**cell, "versions": ("sglang 0.5.22", "specbench 0.1.0")}])
-    assert unaudited(older, read([run])) == {"lilicorr"}
-
-
-def test_what_has_passed_need_not_be_asked_again(tmp_path):
-    asked = {"target_digest": "ab", "draft_digest": "cd", "versions": {"sglang": "0.5.23", "specbench": "0.1.0"}}
-    path = write(made(), tmp_path)
-    assert passed(path, **asked, samples=4000)
-    assert not passed(path, **asked, samples=4001)
-    assert not passed(path, **{**asked, "draft_digest": "ee"}, samples=4000)
-    assert not passed(path, **{**asked, "versions": {}}, samples=4000)
-    assert not passed(tmp_path / "mini-dspark-sampled.json", **asked, samples=4000)
-    assert not passed(write(made(accepted=20), tmp_path), **asked, samples=4000)
 
 
 def test_the_page_says_what_was_asked():

@@ -21,7 +21,7 @@ from harness.wire import Answer
 V = 12
 TABLE = np.random.default_rng(4).dirichlet(np.full(V, 0.25), V)
 PROMPTS = {f"p{i}": (i, i + 1) for i in range(6)}
-DESIGN = Design(samples=2000, greedy_tokens=8)
+DESIGN = Design(samples=2000, sure=2, greedy_tokens=8)
 
 
 class Chain:
@@ -65,17 +65,18 @@ class Chain:
 def answer(tokens):
     return Answer(
         text="", output_ids=tokens, prompt_tokens=2, completion_tokens=len(tokens), cached_tokens=0, retractions=0,
-        finish="length", finish_message="", first_token_s=None, verify_ct=2, correct_drafts=1, histogram=None,
+        finish="length", finish_message="", first_token_s=None, verify_ct=2, correct_drafts=1, histogram=(1, 1),
         cap_histogram=None,
     )  # fmt: skip
 
 
 def audited(server):
     known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
-    greedy, sampled = asyncio.run(Examiner(server, known, DESIGN).examine("float32"))
+    greedy, sampled = asyncio.run(Examiner(known, DESIGN, "float32").examine(server))
     return Certificate(
         target="t", arm="lilicorr", proposal="sampled", target_digest="a", draft_digest="b", weights_date="", date="",
-        versions={}, attestation={}, false_alarm=DESIGN.level, prompt=known.place.prompt, after=known.place.after,
+        versions={}, attestation={}, false_alarm=DESIGN.level, prompt_set="s", server=(),
+        place=known.near.place, deep=known.deep.place,
         greedy=greedy, sampled=sampled, seeds=Seeds(repeats=True, differs=True),
     )  # fmt: skip
 
@@ -86,6 +87,7 @@ def test_an_honest_server_passes():
     assert [g.concurrency for g in found.greedy] == [1, 4]
     assert [(s.setting, s.concurrency, s.samples) for s in found.sampled] == [
         ("T=1", 32, 2000), ("T=1", 1, 250), ("T=1", 4, 250), ("T=0.8 top-k 12", 32, 500), ("T=1 top-p 0.9", 32, 500),
+        ("T=1 deep", 32, 500),
     ]  # fmt: skip
 
 
@@ -108,11 +110,14 @@ def test_another_argmax_fails_at_temperature_zero():
 
 def test_what_is_sampled_follows_a_greedy_answer():
     known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
-    answer, _ = known.greedy[known.place.prompt]
-    assert known.place.ids == PROMPTS[known.place.prompt] + answer[: known.place.after]
-    assert set(known.raw) >= {()}
+    for spot in (known.near, known.deep):
+        answer, _ = known.greedy[spot.place.prompt]
+        assert spot.place.ids == PROMPTS[spot.place.prompt] + answer[: spot.place.after]
+        assert set(spot.raw) >= {()}
+    assert (known.near.place.sure, known.deep.place.sure) == (0, 2)
+    assert max(map(len, known.deep.raw)) == 5  # the sixth token is the last that is tested
     assert known.control == {name: ids for name, (ids, _) in known.greedy.items()}
-    law = known.law(replace(Sampling(), top_p=0.9))
+    law = known.near.law(replace(Sampling(), top_p=0.9), "float32")
     assert sum(law.conditionals[()].values()) == pytest.approx(1)
 
 
@@ -127,12 +132,18 @@ def test_the_place_is_where_the_likeliest_tokens_are_nearest_to_half_the_mass():
         "split": places(0.5, 0.01, 0.999),
     }
     prompts = dict.fromkeys(greedy, (7, 8))
-    assert in_doubt(prompts, greedy, depth=2) == Place(prompt="best", after=2, ids=(7, 8, 0, 1))
+    assert in_doubt(prompts, greedy, sure=0, depth=2) == Place(prompt="best", after=2, ids=(7, 8, 0, 1), sure=0)
+
+
+def test_a_deep_place_comes_after_tokens_without_doubt():
+    greedy = {"doubt first": places(0.5, 0.5, 0.5, 0.5), "sure first": places(0.3, 0.99, 0.98, 0.6, 0.4)}
+    prompts = dict.fromkeys(greedy, (7,))
+    assert in_doubt(prompts, greedy, sure=2, depth=2) == Place(prompt="sure first", after=1, ids=(7, 0), sure=2)
 
 
 def test_a_target_that_says_nothing_cannot_be_sampled():
     with pytest.raises(Failure, match="choose another --set"):
-        in_doubt({"a": (7,)}, {"a": places(0.5)}, depth=2)
+        in_doubt({"a": (7,)}, {"a": places(0.5)}, sure=0, depth=2)
 
 
 def test_log_probabilities_are_read_as_the_server_sends_them():

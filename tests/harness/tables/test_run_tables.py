@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness import store, synthetic
+from harness.audit.certificate import RULES
 from harness.cell import Cell
 from harness.stats.estimate import Missing
 from harness.stats.load import load_results
@@ -152,26 +153,25 @@ def test_unlike_folders_are_refused_with_key_and_both_values(tmp_path):
         load_results(str(tmp_path / "a"), "paper")
 
 
+CELL = {
+    "arm": "lilicorr", "target_digest": "t", "draft_digest": "d", "versions": (), "device": "cuda", "dtype": "bfloat16",
+    "server": (),
+}  # fmt: skip
+
+
 def certificate(**changes):
     return {
-        "arm": "lilicorr",
-        "target_digest": "t",
-        "draft_digest": "d",
-        "versions": {},
-        "verdict": "pass",
-        "date": "2026-11-29",
+        "arm": "lilicorr", "target_digest": "t", "draft_digest": "d", "versions": {}, "server": [], "rules": RULES,
+        "attestation": {"device": "cuda", "dtype": "bfloat16"}, "verdict": "pass", "date": "2026-11-29", "samples": 9,
         **changes,
-    }
+    }  # fmt: skip
 
 
-def test_a_certificate_is_fresh_for_just_its_weights_and_versions():
-    assert audit_mark([certificate()], "lilicorr", "t", "d", ()) == ""
-    assert audit_mark([certificate()], "lilicorr", "t", "new", ()) == "unaudited"
-    assert (
-        audit_mark([certificate(), certificate(verdict="fail", date="2026-11-30")], "lilicorr", "t", "d", ()) == "fail"
-    )
-    assert audit_mark([], "lilicorr", "t", "d", ()) == "unaudited"
-    assert audit_mark([certificate()], "lilicorr", "t", "d", ("sglang 0.5.24",)) == "unaudited"
+def test_the_newest_fitting_certificate_decides():
+    assert audit_mark([certificate()], CELL) == ""
+    assert audit_mark([certificate()], {**CELL, "draft_digest": "new"}) == "unaudited"
+    assert audit_mark([certificate(), certificate(verdict="fail", date="2026-11-30")], CELL) == "fail"
+    assert audit_mark([], CELL) == "unaudited"
 
 
 def test_unaudited_arms_carry_a_dagger_until_certified(run):

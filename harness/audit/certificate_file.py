@@ -1,0 +1,62 @@
+"""The file of a certificate: where it lies, what it must hold, whom it speaks for, how it is replaced.
+
+A certificate speaks for the weights, versions, device, precision and added server arguments that it names, by the rules
+of this audit; for nothing else.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.audit.certificate import RULES, Certificate
+from harness.audit.page import page
+from harness.whole_file import write_text
+from sglang_specbench.errors import UserError
+
+# what readers of the file rely on
+KINDS = {
+    "arm": str, "target_digest": str, "draft_digest": str, "versions": dict, "attestation": dict, "verdict": str,
+    "date": str, "samples": int, "server": list, "rules": int,
+}  # fmt: skip
+
+
+def path(folder: Path, target: str, arm: str, proposal: str, device: str) -> Path:
+    """Where the certificate of an arm lies."""
+    return folder / f"{target}-{arm}-{proposal}-{device}.json"
+
+
+def load(place: Path) -> dict[str, Any]:
+    """A certificate's JSON; `UserError` if the file is not one."""
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+        sound = all(isinstance(found[key], kind) for key, kind in KINDS.items())
+    except (ValueError, TypeError, KeyError):
+        sound = False
+    if not sound:
+        raise UserError(f"{place}: not a certificate", "move it away and run specbench audit again")
+    return dict(found)
+
+
+def speaks_for(found: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
+    """Is a certificate about a cell with these values (arm, digests, versions, device, dtype, server)."""
+    versions = tuple(f"{name} {version}" for name, version in found["versions"].items())
+    own = {**found, **{key: found["attestation"].get(key) for key in ("device", "dtype")}, "versions": versions}
+    same = all(own[key] == cell[key] for key in ("arm", "target_digest", "draft_digest", "device", "dtype"))
+    lists = all(sorted(own[key]) == sorted(cell[key]) for key in ("versions", "server"))
+    return same and lists and found["rules"] == RULES
+
+
+def write(certificate: Certificate, place: Path) -> Certificate:
+    """Write the page and the JSON, each whole or not at all; what stood there is remembered in ``earlier``."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_file():
+        old = load(place)
+        same = all(old[key] == getattr(certificate, key) for key in ("target_digest", "draft_digest", "versions"))
+        if same:
+            last = {key: old[key] for key in ("date", "samples", "verdict")}
+            certificate = replace(certificate, earlier=(*old.get("earlier", ()), last))
+    write_text(place.with_suffix(".md"), page(certificate))
+    write_text(place, json.dumps(certificate.to_json(), indent=1, allow_nan=False) + "\n")
+    return certificate

@@ -1,0 +1,95 @@
+"""The file of a certificate: whom it speaks for, what replaces it, what is no certificate."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from harness.audit.certificate_file import load, path, speaks_for, write
+from harness.audit.page import page
+from harness.tables.certificates import read, unaudited
+from sglang_specbench.errors import UserError
+from tests.harness.audit.test_certificate import greedy, made
+
+CELL = {
+    "arm": "lilicorr", "target_digest": "ab", "draft_digest": "cd", "device": "cpu", "dtype": "float32", "server": (),
+    "versions": ("sglang 0.5.23", "specbench 0.1.0"),
+}  # fmt: skip
+OTHERS = [
+    {"arm": "dspark"},
+    {"target_digest": "x"},
+    {"draft_digest": "x"},
+    {"device": "cuda"},
+    {"dtype": "bfloat16"},
+    {"server": ("--attention-backend", "fa3")},
+    {"versions": ("sglang 0.5.22", "specbench 0.1.0")},
+]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return path(tmp_path / "certificates", "mini", "lilicorr", "sampled", "cpu")
+
+
+def test_the_files(place):
+    write(made(), place)
+    assert place.name == "mini-lilicorr-sampled-cpu.json"
+    data = load(place)
+    assert {"arm", "proposal", "target_digest", "draft_digest", "verdict", "date", "versions", "attestation", "samples",
+            "false_alarm", "smallest_bias", "smallest_p", "power", "rules"} <= set(data)  # fmt: skip
+    assert place.with_suffix(".md").read_text() == page(made())
+    assert sorted(p.name for p in place.parent.iterdir()) == [f"{place.stem}.json", f"{place.stem}.md"]
+
+
+def test_an_infinite_margin_is_written_as_null(place):
+    write(made(greedy=(greedy(margin=float("inf")),)), place)
+    assert load(place)["greedy"][0]["divergences"][0]["margin"] is None
+
+
+def test_it_speaks_for_just_what_it_names(place):
+    write(made(), place)
+    assert speaks_for(load(place), CELL)
+    for other in OTHERS:
+        assert not speaks_for(load(place), {**CELL, **other}), other
+
+
+def test_one_by_other_rules_does_not_count(place):
+    write(made(), place)
+    place.write_text(json.dumps({**load(place), "rules": 1}))
+    assert not speaks_for(load(place), CELL)
+
+
+def test_tables_take_a_passed_one_and_only_for_its_cells(place, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    write(made(), place)
+    cells = pd.DataFrame([CELL, {**CELL, "versions": list(CELL["versions"])}])
+    assert unaudited(cells, read([run])) == frozenset()
+    for other in OTHERS[1:]:
+        assert unaudited(pd.DataFrame([{**CELL, **other}]), read([run])) == {"lilicorr"}, other
+    write(made(tested=20), place)
+    assert unaudited(cells, read([run])) == {"lilicorr"}
+
+
+def test_what_it_replaces_is_remembered(place):
+    write(made(tested=20), place)
+    write(made(date="2026-12-01T00:00:00+00:00"), place)
+    assert load(place)["earlier"] == [{"date": "2026-11-30T00:00:00+00:00", "samples": 4000, "verdict": "inconclusive"}]
+    assert "- replaces inconclusive of 2026-11-30" in place.with_suffix(".md").read_text()
+    write(made(draft_digest="other weights"), place)
+    assert load(place)["earlier"] == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '{"arm": "lilicorr"}'])
+def test_what_is_no_certificate(place, text):
+    place.parent.mkdir()
+    place.write_text(text)
+    with pytest.raises(UserError, match=r"sampled-cpu\.json: not a certificate .move it away"):
+        load(place)
+
+
+def test_a_null_in_it_is_no_certificate_either(place):
+    write(made(), place)
+    place.write_text(json.dumps({**load(place), "versions": None}))
+    with pytest.raises(UserError, match="not a certificate"):
+        load(place)
