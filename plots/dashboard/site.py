@@ -129,8 +129,9 @@ def _curves(results: Results, benchmark: str, name: str, out: Path) -> list[Sect
 
 
 def _certificates(certificates: list[dict[str, Any]]) -> Section:
-    keys = ("target", "arm", "proposal", "verdict", "date", "false_alarm", "smallest_bias", "draft_digest")
-    table = pd.DataFrame([{k: str(c.get(k, ""))[:40] for k in keys} for c in certificates], columns=list(keys))
+    keys = ("target", "arm", "proposal", "device", "dtype", "verdict", "date", "smallest_p", "smallest_bias")
+    rows = [{**c.get("attestation", {}), **c} for c in certificates]
+    table = pd.DataFrame([{k: str(row.get(k, ""))[:40] for k in keys} for row in rows], columns=list(keys))
     note = (
         "An arm without a certificate for the weights that a run used is unaudited."
         if certificates

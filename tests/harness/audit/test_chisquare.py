@@ -50,8 +50,8 @@ def test_false_alarms_come_at_the_stated_rate(test):
 def test_far_out_in_the_tail_the_rate_holds_too():
     """A corrected family rejects near 3e-5, where Pearson's tail is no longer chi-square's if cells expect too little.
 
-    Two cells are the worst case, and their law is exact: a binomial. With the least that a cell may expect the odds stay
-    below four times the level; with Cochran's 5 they would be seven times it. (With ten cells: 1.1 times.)
+    Two cells are the worst case, and their law is exact: a binomial. With the least that a cell may expect the odds
+    stay below four times the level; with Cochran's 5 they would be seven times it. (With ten cells: 1.1 times.)
     """
     n, level = 2000, 3e-5
 
