@@ -38,7 +38,8 @@ class Made:
         arm, launch = get_arm(self.launch.arm), self.launch
         seen = Attestation(
             plugin_version="0.1.0", sglang_version="0.5.23", arm=launch.arm,
-            proposal=arm.worker_proposal(launch.proposal), device="cpu", dtype="float32", draft_model=(arm.architectures or ("",))[0], window=16,
+            proposal=arm.worker_proposal(launch.proposal), device="cpu", dtype="float32",
+            draft_model=(arm.architectures or ("",))[0], window=16,
             drafted=15, seed=launch.seed, target_digest="t", draft_digest="d" if launch.draft else "",
             patches=dict.fromkeys(arm.patches, "applied"),
         ).to_json()  # fmt: skip
