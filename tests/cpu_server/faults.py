@@ -1,7 +1,8 @@
 """The four silent ways to lose exactness, planted in a real server: ``SPECBENCH_TEST_PATCH=faults:NAME``.
 
 Each wraps the two rules that verify samples on a CPU (`sglang_specbench.serving.patches.verification`), which SGLang
-calls with keyword arguments, and makes one thing wrong. Such a server attests the test patch and cannot be measured;
+calls with keyword arguments, and makes one thing wrong; the second and fourth only in some blocks, or the acceptance
+length would tell by itself. Such a server attests the test patch and cannot be measured;
 tests/cpu_server/test_audit.py audits its answers all the same.
 """
 
@@ -13,7 +14,6 @@ import torch
 
 from sglang_specbench.serving.patches import verification
 
-SOME = 0.25  # of the blocks: in all of them the acceptance length would tell by itself
 Call = dict[str, Any]  # keyword arguments of a rule: B requests, W window, V vocabulary
 RULES = (
     ("sglang.srt.speculative.dflash_utils", "tree_speculative_sampling_target_only", verification.point_mass_rule),
@@ -35,7 +35,7 @@ def accept_by_rank() -> None:
 
     def before(call: Call) -> None:
         top = call["target_probs"][:, 0].topk(3, -1).indices
-        ranked = (top == call["candidates"][:, 1, None]).any(-1) & (torch.rand(len(top)) < SOME)
+        ranked = (top == call["candidates"][:, 1, None]).any(-1) & (torch.rand(len(top)) < 0.25)
         call["uniform_samples"][ranked, 0] = 0.0
 
     _plant(before=before)
@@ -52,14 +52,14 @@ def q_not_the_sampled() -> None:
 
 
 def verify_unless_likely() -> None:
-    """One block in four that start with the target's likeliest token is not verified: its next token is drawn from p.
+    """Of the blocks that start with the target's likeliest token half are not verified: the next token is drawn from p.
 
     No bias with argmax proposals, whose draft is a function of the prefix.
     """
 
     def after(call: Call) -> None:
         likely = call["candidates"][:, 1] == call["target_probs"][:, 0].argmax(-1)
-        likely &= torch.rand(len(likely)) < SOME
+        likely &= torch.rand(len(likely)) < 0.5
         call["accept_token_num"][likely] = 0
         _redraw(call, likely)
 

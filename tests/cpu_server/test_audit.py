@@ -35,19 +35,19 @@ def test_an_honest_server_passes(honest: dict[str, Sampled], arm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "arm"),
+    ("fault", "arm", "moved"),
     [
-        ("resample_from_p", "dflash"),
-        ("accept_by_rank", "dflash"),
-        ("q_not_the_sampled", "dspark"),
-        ("verify_unless_likely", "dspark"),
+        ("resample_from_p", "dflash", 0.15),
+        ("accept_by_rank", "dflash", 0.25),
+        ("q_not_the_sampled", "dspark", 0.15),
+        ("verify_unless_likely", "dspark", 0.25),
     ],
 )
-def test_a_planted_fault_fails(bench: Bench, honest: dict[str, Sampled], fault: str, arm: str) -> None:
-    """And the acceptance length would not have told."""
+def test_a_planted_fault_fails(bench: Bench, honest: dict[str, Sampled], fault: str, arm: str, moved: float) -> None:
+    """And the acceptance length would not have told: between two prompt sets it moves by more."""
     found = bench.sampled(arm, fault)
     assert min(holm(found.tests)) < DESIGN.level
-    assert found.tau == pytest.approx(honest[arm].tau, rel=0.3)
+    assert found.tau == pytest.approx(honest[arm].tau, rel=moved)
 
 
 def test_a_server_with_a_fault_gets_no_certificate(bench: Bench) -> None:
