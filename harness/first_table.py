@@ -14,6 +14,8 @@ from harness.stats.measure import measure
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
 from harness.store import Frames
+from harness.tables.build import audit_notes, title_of
+from harness.tables.certificates import read, unaudited
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Cell, Column, Row, Table, Text, words
 from harness.whole_file import write_text
@@ -42,7 +44,9 @@ def report(run_dir: Path, console: Console) -> int:
     """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
     frames = store.load(run_dir)
     compared = list(equalities(frames.cells, frames.rows))
-    tables = build(measure(frames.cells, frames.rows, run_dir.name), frames, compared)
+    results = measure(frames.cells, frames.rows, run_dir.name)
+    results.unaudited = unaudited(frames.cells, read([run_dir]))
+    tables = build(results, frames, compared)
     for table in tables:
         console.print(terminal(table), end="", markup=False, highlight=False, soft_wrap=True)
     text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
@@ -59,7 +63,8 @@ def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> lis
     if not tables:
         return []
     unequal = tuple(str(found) for found in compared if found.equal < found.compared)
-    last = replace(tables[-1], notes=(*tables[-1].notes, *NOTES, *unequal, *_cautions(results, settings)))
+    said = (*NOTES, *audit_notes(results), *unequal, *_cautions(results, settings))
+    last = replace(tables[-1], notes=(*tables[-1].notes, *said))
     return [*tables[:-1], last]
 
 
@@ -86,7 +91,7 @@ def _row(setting: Setting, results: Results, frames: Frames, compared: Sequence[
     equal = f"{sum(f.equal for f in ours)}/{sum(f.compared for f in ours)}" if ours else ""
     blocks = rows.verify_ct.sum() if setting.arm != "ar" else 0
     return Row(
-        label=ARMS[setting.arm].title + ("" if attested else " (unattested)"),
+        label=title_of(results, setting.arm) + ("" if attested else " (unattested)"),
         cells=(
             *(Cell(content=_content(results, setting, q), setting=setting, quantity=q) for q in NUMBERS),
             *words(f"{len(rows):,}" if ids else "", f"{blocks:,}" if blocks else "", equal),

@@ -17,11 +17,15 @@ def plot(
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.stats.load import load_results
+    from harness.whole_file import make_folder
     from plots import style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
+    if run == "model" and only:
+        raise UserError(f"plot: --only {only}: the model has one drawing, theory", "leave the option out")
+    make_folder(out, "plot: --out")
     if run == "model":
         with style.look():
             typer.echo(f"theory: {style.save(theory.draw(), out, 'theory')[0]}")

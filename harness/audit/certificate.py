@@ -35,13 +35,18 @@ class Sampled:
     tests: tuple[Test, ...]
 
     @property
+    def turned(self) -> int:
+        """Rejections among the sampled tokens, at least: every block ends in one but an answer's last."""
+        return max(0, self.blocks - self.samples)
+
+    @property
     def tau(self) -> float | None:
         """1 + accepted drafts / blocks; None without blocks."""
         return 1 + self.accepted / self.blocks if self.blocks else None
 
     def smallest_bias(self, level: float) -> float:
         """Total variation between the cells of a token's test that is caught with probability `POWER`, at the worst."""
-        return max((test.smallest_bias(level) for test in self.tests if test.df > 1), default=math.inf)
+        return max((test.smallest_bias(level) for test in self.tests if test.df), default=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,17 +120,24 @@ class Certificate:
 
     def _doubts(self) -> list[str]:
         found = []
-        if self.smallest_bias > LARGEST_BIAS:
+        if math.isinf(self.smallest_bias):
+            found.append("no answer came often enough to be judged: more samples, or another prompt set")
+        elif self.smallest_bias > LARGEST_BIAS:
             found.append(
-                f"the smallest bias that would be seen is {self.smallest_bias:.3f}: more samples, or another prompt set"
+                f"no bias below {LARGEST_BIAS:g} would be sure to be seen: take {self._needed():,} samples, or another "
+                "prompt set"
             )
         most = self._largest()
-        if self.proposal != "none" and min(most.tested, most.rejected) < LEAST_EVENTS:
+        if self.proposal != "none" and min(most.tested, most.turned) < LEAST_EVENTS:
             found.append(
-                f"{most.tested} accepted drafts among the sampled tokens, {most.rejected} rejections: one path of the "
+                f"{most.tested} accepted drafts and {most.turned} rejections among the sampled tokens: one path of the "
                 "rule was hardly walked"
             )
         return found
+
+    def _needed(self) -> int:
+        """Samples for `LARGEST_BIAS`: what is seen falls with the root of their number."""
+        return math.ceil(self._largest().samples * (self.smallest_bias / LARGEST_BIAS) ** 2 / 500) * 500
 
     def _largest(self) -> Sampled:
         return max(self.sampled, key=lambda s: s.samples)

@@ -28,9 +28,11 @@ def path(folder: Path, target: str, arm: str, proposal: str, device: str) -> Pat
 
 
 def load(place: Path) -> dict[str, Any]:
-    """A certificate's JSON; `UserError` if the file is not one."""
+    """A certificate's JSON; `UserError` if the file is not one. By other rules it holds whatever it held."""
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
+        if found["verdict"] and found.get("rules", 1) != RULES:
+            return {"rules": 1, **found}  # it speaks for nothing now
         sound = all(isinstance(found[key], kind) for key, kind in KINDS.items())
     except (ValueError, TypeError, KeyError):
         sound = False
@@ -41,11 +43,13 @@ def load(place: Path) -> dict[str, Any]:
 
 def speaks_for(found: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
     """Is a certificate about a cell with these values (arm, digests, versions, device, dtype, server)."""
+    if found["rules"] != RULES:
+        return False
     versions = tuple(f"{name} {version}" for name, version in found["versions"].items())
     own = {**found, **{key: found["attestation"].get(key) for key in ("device", "dtype")}, "versions": versions}
     same = all(own[key] == cell[key] for key in ("arm", "target_digest", "draft_digest", "device", "dtype"))
     lists = all(sorted(own[key]) == sorted(cell[key]) for key in ("versions", "server"))
-    return same and lists and found["rules"] == RULES
+    return same and lists
 
 
 def write(certificate: Certificate, place: Path) -> Certificate:
@@ -53,8 +57,8 @@ def write(certificate: Certificate, place: Path) -> Certificate:
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_file():
         old = load(place)
-        same = all(old[key] == getattr(certificate, key) for key in ("target_digest", "draft_digest", "versions"))
-        if same:
+        kept = ("rules", "target_digest", "draft_digest", "versions")
+        if all(old.get(key) == getattr(certificate, key) for key in kept):
             last = {key: old[key] for key in ("date", "samples", "verdict")}
             certificate = replace(certificate, earlier=(*old.get("earlier", ()), last))
     write_text(place.with_suffix(".md"), page(certificate))

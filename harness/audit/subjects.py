@@ -16,6 +16,7 @@ from harness.elsewhere import Elsewhere
 from harness.inputs import detect_device
 from harness.models import Model
 from harness.render import Renderer, messages
+from harness.run_folder import RECORDS
 from harness.server import Server, free_port
 from harness.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS, get_arm
@@ -88,6 +89,9 @@ def prompt_ids(subject: Subject) -> dict[str, Prefix]:
     renderer, room = Renderer(Path(subject.target.path)), subject.launch.context_length - ANSWER
     taken = found[:: max(1, len(found) // PROMPTS)][:PROMPTS]
     ids = {p.id: tuple(renderer.render(messages(p.turns))) for p in taken}
+    if room < 1:
+        length = subject.launch.context_length
+        raise UserError(f"audit: server.context_length: {length} tokens hold no prompt and answer", "raise it")
     short = {name: tokens for name, tokens in ids.items() if len(tokens) <= room}
     if not short:
         raise UserError(
@@ -97,10 +101,10 @@ def prompt_ids(subject: Subject) -> dict[str, Prefix]:
 
 
 def here(folder: Path) -> Serve:
-    """Servers of our own, with their logs in ``folder``, which stay."""
+    """Servers of our own; their logs stay in ``folder``, beside records to find them by if we are killed."""
 
     def serve(launch: Launch) -> Server:
-        return Server(replace(launch, port=free_port()), folder / f"{launch.arm}-{launch.seed}.log", folder)
+        return Server(replace(launch, port=free_port()), folder / f"{launch.arm}-{launch.seed}.log", folder / RECORDS)
 
     return serve
 

@@ -16,6 +16,7 @@ from harness.audit.reference import Design, Reference
 from harness.failure import Failure
 from harness.models import Model
 from harness.progress import bar
+from harness.run_folder import hold
 from harness.stopping import STOPPED, one_way_to_stop
 from harness.sweep import load
 from sglang_specbench.arms import get_arm
@@ -28,7 +29,7 @@ def audit(
     sweep: Annotated[str, typer.Argument(help="Sweep file or shipped sweep: its targets, drafters and server.")],
     arm: Annotated[list[str] | None, typer.Option(help="Arm to audit; may be repeated. Default: all it can.")] = None,
     prompt_set: Annotated[str, typer.Option("--set", help="Prompt set; default: the sweep's first.")] = "",
-    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; 3/4 as many beside.")] = 4000,
+    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; as many beside.")] = 4000,
     again: Annotated[
         bool, typer.Option("--again", help="Audit anew what has passed with these weights, versions and samples.")
     ] = False,
@@ -40,6 +41,9 @@ def audit(
     loaded = load(sweep)
     if bool(server) != bool(target_server) or (server and len(arm or []) != 1):
         raise UserError("audit: --server, --target-server and one --arm go together", "give all three or none")
+    for option, url in (("--server", server), ("--target-server", target_server)):
+        if url and not url.startswith(("http://", "https://")):
+            raise UserError(f"audit: {option} {url}: not a URL", "write http://HOST:PORT")
     if not server and importlib.util.find_spec("sglang") is None:
         raise UserError("audit needs SGLang", 'pip install "sglang-specbench[serve]"')
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
@@ -51,9 +55,8 @@ def audit(
         todo.append(
             (subject, subjects.prompt_ids(subject), subjects.arms(loaded, name, arm or [], subject.launch.device))
         )
-    _make(out / "logs")
     try:
-        with one_way_to_stop(), bar(console) as shown:
+        with one_way_to_stop(), hold(out / "logs"), bar(console) as shown:
             auditor = Auditor(Design(samples=samples), out, again or bool(server), console, shown)
             verdicts = ["pass"]
             for subject, prompts, drafts in todo:
@@ -62,13 +65,6 @@ def audit(
         console.print("stopped; certificates so far are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
     raise typer.Exit(EXIT[max(verdicts, key=list(EXIT).index)])
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"audit: --out {folder}: {error.strerror}", "name a folder that can be written") from None
 
 
 @dataclass
@@ -96,11 +92,13 @@ class Auditor:
             known = session.reference(subject, prompts, self.design)
         except (session.NotAttested, Failure) as problem:
             verdict = "infrastructure" if isinstance(problem, Failure) else "not attested"
-            self._say(f"{subject.name}: the target's own server", verdict, str(problem))
+            self._say(f"{subject.name}: the target's own server", verdict, f"{problem}{self._logs(subject)}")
             return [verdict]
         verdicts = []
         for number, (arm, draft) in enumerate(wanted.items()):
             self.bar.update(task, description=f"{subject.name}/{arm}", completed=number * self.design.total)
+            if not self.console.is_terminal:
+                self.console.print(f"{subject.name}/{arm}: {number + 1} of {len(wanted)}", highlight=False)
             verdicts.append(self._arm(subject, arm, draft, known))
         return verdicts
 
@@ -109,11 +107,12 @@ class Auditor:
             found = session.audit(subject, arm, draft, known, self.design)
             device = str(found.attestation["device"])  # of a server elsewhere it need not be this machine's
             certificate_file.write(found, certificate_file.path(self.out, subject.name, arm, found.proposal, device))
-            verdict, text = found.verdict, "; ".join((f"smallest bias seen {found.smallest_bias:.3f}", *found.reasons))
+            seen = f"would see a bias of {found.smallest_bias:.3f}"
+            verdict, text = found.verdict, "; ".join((seen, *found.reasons))
         except session.NotAttested as reasons:
             verdict, text = "not attested", str(reasons)
         except Failure as failure:
-            verdict, text = "infrastructure", str(failure)
+            verdict, text = "infrastructure", f"{failure}{self._logs(subject)}"
         self._say(f"{subject.name}/{arm}", verdict, text)
         return verdict
 
@@ -137,6 +136,9 @@ class Auditor:
         }
         alike = certificate_file.speaks_for(found, asked) and found["prompt_set"] == subject.prompt_set
         return alike and found["verdict"] == "pass" and found["samples"] >= self.design.total
+
+    def _logs(self, subject: session.Subject) -> str:
+        return "; is the URL right?" if subject.remote else f" (logs: {self.out / 'logs'})"
 
     def _say(self, what: str, verdict: str, text: str) -> None:
         self.console.print(f"{what}: [bold]{verdict}[/] {escape(text)}", soft_wrap=True, highlight=False)

@@ -13,7 +13,7 @@ quantity as a pandas frame. Quantities:
   predicted, residual, residual_*                  ``closure``
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ class Results:
     cells: "pd.DataFrame | None" = None  # of store.load; None for the paper
     per_cell: "pd.DataFrame | None" = None  # one line per ok cell: its setting, repeat, and point values
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
-    unaudited: frozenset[str] = frozenset()  # arms without a fresh certificate
+    unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
     default_reason: str = "not in this run"
     _settings: dict[Setting, None] = field(default_factory=dict)  # of values, in order of entry
 

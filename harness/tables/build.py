@@ -38,7 +38,7 @@ def build(results: Results, name: str, title: str, stub: str, lines: Sequence[Li
     if not rows or not columns:
         nothing = f"Nothing of {results.name} belongs here: {results.default_reason}."
         return Table(name=name, title=title, stub=stub, columns=(), rows=(), notes=(nothing,))
-    notes = tuple(_notes(results, rows, slots))
+    notes = tuple(_notes(results, rows))
     return Table(name=name, title=title, stub=stub, columns=columns, rows=rows, notes=notes)
 
 
@@ -60,15 +60,22 @@ def _cells(results: Results, place: Setting, slots: Sequence[Slot]) -> tuple[Cel
     )
 
 
-def _notes(results: Results, rows: Sequence[Row], slots: Sequence[Slot]) -> Iterator[str]:
+def _notes(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     cells = [cell for row in rows for cell in row.cells]
     if any(cell.mark for cell in cells):
         yield BANDED
     yield from method_notes(cells)
-    if any(UNAUDITED in slot.column.group + slot.column.name for slot in slots):
-        yield f"{UNAUDITED} unaudited: no fresh certificate that this arm samples from the target's distribution."
     cautions = (note for cell in cells if cell.setting for note in results.cautions.get(cell.setting, ()))
     yield from (f"Caution: {note}" for note in dict.fromkeys(cautions))
+
+
+def audit_notes(results: Results) -> Iterator[str]:
+    """What the daggers mean, the worst first."""
+    said = {"fail": "FAILED its audit", "inconclusive": "inconclusively audited", "unaudited": "unaudited"}
+    for verdict, words in said.items():
+        if arms := [ARMS[arm].title for arm, found in results.unaudited.items() if found == verdict and arm in ARMS]:
+            question = "does it sample from the target's distribution? specbench audit"
+            yield f"{UNAUDITED} {words} ({question}): {', '.join(arms)}."
 
 
 def method_notes(cells: Sequence[Cell]) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Which arms may stand in a table without a dagger: those with a certificate for just what the run measured.
 
 A certificate is a JSON file in the folder ``certificates`` beside the run or beside its parent
-(``results/certificates`` for ``results/runs/demo``). `certificate_file.speaks_for` says what it must agree in with a
-cell. An arm's name says how it proposes at temperature 1.
+(``results/certificates`` for ``results/runs/demo``), or in ``results/certificates`` of the working folder.
+`certificate_file.speaks_for` says what it must agree in with a cell. An arm's name says how it proposes at
+temperature 1.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +19,9 @@ NAMED = ["arm", "target_digest", "draft_digest", "versions", "device", "dtype", 
 
 
 def read(runs: Iterable[Path]) -> list[dict[str, Any]]:
-    """Every certificate that stands beside one of the run folders; `UserError` if a file there is none."""
-    folders = dict.fromkeys(f / "certificates" for run in runs for f in run.resolve().parents[:2])
+    """Every certificate in these folders; `UserError` if a file there is none."""
+    beside = [f / "certificates" for run in runs for f in run.resolve().parents[:2]]
+    folders = dict.fromkeys([*beside, Path("results/certificates").resolve()])
     return [load(path) for folder in folders for path in sorted(folder.glob("*.json"))]
 
 
@@ -32,8 +34,9 @@ def audit_mark(certificates: Sequence[dict[str, Any]], cell: Mapping[str, Any]) 
     return "" if verdict == PASSED else verdict
 
 
-def unaudited(cells: pd.DataFrame, certificates: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """Arms of a run of which some weights lack a passed certificate; AR is its own reference."""
+def unaudited(cells: pd.DataFrame, certificates: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Arms of a run of which some weights lack a passed certificate, and its verdict; AR is its own reference."""
     found = cells.loc[cells.arm != "ar", NAMED].astype({"versions": object, "server": object})
     found = found.assign(versions=found.versions.map(tuple), server=found.server.map(tuple)).drop_duplicates()
-    return frozenset(str(cell["arm"]) for cell in found.to_dict("records") if audit_mark(certificates, cell))
+    marks = {str(cell["arm"]): audit_mark(certificates, cell) for cell in found.to_dict("records")}
+    return {arm: mark for arm, mark in marks.items() if mark}

@@ -1,9 +1,11 @@
 """Every table by name: the paper's numbers first, then ours."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from harness.stats.results import Results
 from harness.tables import ours, paper_acceptance, paper_rest, paper_speed
+from harness.tables.build import UNAUDITED, audit_notes
 from harness.tables.table import Table
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
@@ -36,7 +38,11 @@ def table(results: Results, name: str) -> Table:
     """The table called ``name``; `UserError` with the nearest name if there is none."""
     if name not in TABLES:
         raise UserError(f"--table: there is no table {name!r}", near_name(name, TABLES))
-    return TABLES[name](results)
+    found = TABLES[name](results)
+    words = (*(column.group + column.name for column in found.columns), *(row.label for row in found.rows))
+    if any(UNAUDITED in text for text in words):
+        return replace(found, notes=(*found.notes, *audit_notes(results)))
+    return found
 
 
 def filename(name: str) -> str:

@@ -26,11 +26,11 @@ def made(**changes):
         setting="T=1",
         concurrency=4,
         samples=4000,
-        blocks=3000,
+        blocks=changes.pop("blocks", 7000),
         accepted=2500,
         tests=tests,
         tested=changes.pop("tested", 2000),
-        rejected=changes.pop("rejected", 2900),
+        rejected=2900,
     )
     fields = {
         "target": "mini", "arm": "lilicorr", "proposal": "sampled", "target_digest": "ab", "draft_digest": "cd",
@@ -67,9 +67,9 @@ def test_what_fails(changes, reason):
     ("changes", "reason"),
     [
         ({"tested": 20}, "hardly walked"),
-        ({"rejected": 20}, "hardly walked"),
-        ({"tests": (result_of(samples=200),)}, "more samples"),
-        ({"tests": (result_of(df=0),)}, "more samples"),
+        ({"blocks": 4020}, "20 rejections"),
+        ({"tests": (result_of(samples=200),)}, "take 24,500 samples"),  # it sees 0.25: (0.25 / 0.1)^2 of 4,000
+        ({"tests": (result_of(df=0),)}, "no answer came often enough"),
     ],
 )
 def test_what_is_inconclusive(changes, reason):
@@ -87,4 +87,4 @@ def test_the_page_says_what_was_asked():
     text = page(made(greedy=(greedy(margin=0.5),)))
     assert text.startswith("# mini / lilicorr (sampled): fail\n")
     assert "| 1 | 3 | 90 | 1 | 1 | 0 |" in text
-    assert "tau 1.83: 2500 drafts accepted in 3000 blocks" in text
+    assert "tau 1.36: 2500 drafts accepted in 7000 blocks" in text

@@ -57,6 +57,10 @@ def test_one_by_other_rules_does_not_count(place):
     write(made(), place)
     place.write_text(json.dumps({**load(place), "rules": 1}))
     assert not speaks_for(load(place), CELL)
+    place.write_text('{"verdict": "pass", "prompt": "of long ago"}')
+    assert not speaks_for(load(place), CELL)
+    write(made(), place)
+    assert load(place)["earlier"] == []
 
 
 def test_tables_take_a_passed_one_and_only_for_its_cells(place, tmp_path):
@@ -64,11 +68,11 @@ def test_tables_take_a_passed_one_and_only_for_its_cells(place, tmp_path):
     run.mkdir()
     write(made(), place)
     cells = pd.DataFrame([CELL, {**CELL, "versions": list(CELL["versions"])}])
-    assert unaudited(cells, read([run])) == frozenset()
+    assert unaudited(cells, read([run])) == {}
     for other in OTHERS[1:]:
-        assert unaudited(pd.DataFrame([{**CELL, **other}]), read([run])) == {"lilicorr"}, other
+        assert unaudited(pd.DataFrame([{**CELL, **other}]), read([run])) == {"lilicorr": "unaudited"}, other
     write(made(tested=20), place)
-    assert unaudited(cells, read([run])) == {"lilicorr"}
+    assert unaudited(cells, read([run])) == {"lilicorr": "inconclusive"}
 
 
 def test_what_it_replaces_is_remembered(place):

@@ -48,26 +48,27 @@ def test_every_tau_throughput_and_speedup(tmp_path):
     write(tmp_path, "dflash", 2.0)
     code, cells, text, terminal = printed(tmp_path)
     assert code == 0
-    assert cells["DFlash"] == ["2.67", "2.33", "2.67", "4.0", "2.00", "1", "3", "1/1"]
+    assert cells["DFlash †"] == ["2.67", "2.33", "2.67", "4.0", "2.00", "1", "3", "1/1"]
     assert cells["AR"] == ["", "", "", "2.0", "1.00", "1", "", ""]
     assert "### mini, GSM8K, T=0, concurrency 1" in text
     assert "tau\\_emitted = (completion - 1) / blocks" in text
     assert "2.33" in terminal
+    assert "† unaudited" in text
 
 
 def test_a_failed_cell_shows_its_reason(tmp_path):
     write(tmp_path, "ar", 4.0)
     write(tmp_path, "dflash", None, outcome="server_died", reason="the server exited with code 3")
     _, cells, text, _ = printed(tmp_path)
-    assert cells["DFlash"][0].endswith("(1)")
+    assert cells["DFlash †"][0].endswith("(1)")
     assert "the server exited with code 3" in text.replace("\\", "")
 
 
 def test_speedup_without_ar_is_a_hole(tmp_path):
     write(tmp_path, "dflash", 2.0)
     _, cells, text, _ = printed(tmp_path)
-    assert cells["DFlash"][0] == "2.67"
-    assert cells["DFlash"][4].endswith("(1)")
+    assert cells["DFlash †"][0] == "2.67"
+    assert cells["DFlash †"][4].endswith("(1)")
     assert "no ok AR cell" in text
 
 
@@ -76,14 +77,14 @@ def test_an_unequal_greedy_output_is_shown_and_fails(tmp_path):
     write(tmp_path, "dflash", 2.0, output="other")
     code, cells, text, _ = printed(tmp_path)
     assert code == 1
-    assert cells["DFlash"][-1] == "0/1"
+    assert cells["DFlash †"][-1] == "0/1"
     assert "mini/dflash gsm8k c=1 r0: 0 of 1 greedy outputs equal AR's; the first that differs is of prompt p7" in text
 
 
 def test_unattested_rows_are_marked(tmp_path):
     write(tmp_path, "dflash", 2.0, attested=False)
     _, cells, _, _ = printed(tmp_path)
-    assert "DFlash (unattested)" in cells
+    assert "DFlash † (unattested)" in cells
 
 
 def test_a_run_without_any_good_cell_still_has_a_table(tmp_path):
@@ -91,4 +92,4 @@ def test_a_run_without_any_good_cell_still_has_a_table(tmp_path):
     code, cells, text, _ = printed(tmp_path)
     assert code == 0
     assert "no memory" in text
-    assert "DFlash" in cells
+    assert "DFlash †" in cells

@@ -183,6 +183,11 @@ def test_unaudited_arms_carry_a_dagger_until_certified(run):
     text = command(run, "--format", "md", "--table", "5").output
     assert "LiLiCorr †" not in text
     assert "DFlash †" in text
+    (folder / "lilicorr.json").write_text(json.dumps({**own, "verdict": "fail"}))
+    for table in ("5", "speed"):
+        text = command(run, "--format", "md", "--table", table).output
+        assert "FAILED its audit (does it sample from the target's distribution? specbench audit): LiLiCorr." in text
+        assert "unaudited (does it" in text
 
 
 def test_what_is_no_certificate_is_named(run):
