@@ -19,7 +19,9 @@ from harness.model.speedup import (
     parallel_draft,
     speedup,
 )
+from sglang_specbench.errors import UserError
 
+PIPED = 160  # columns where the reader is no terminal
 LONGEST = 64  # drafted tokens that the best length is looked for in
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 Lines = list[dict[str, Any]]
@@ -27,7 +29,7 @@ Lines = list[dict[str, Any]]
 
 def model(
     alpha: Annotated[float, typer.Option(min=0, max=1, help="Acceptance probability of a drafted token.")] = 0.8,
-    drafted: Annotated[int, typer.Option(min=0, help="Drafted tokens a block.")] = 4,
+    drafted: Annotated[int, typer.Option(min=0, help="Drafted tokens a block.", max=1024)] = 4,
     cost: Annotated[float, typer.Option(min=0, help="Time of a draft pass, in target passes.")] = 0.05,
     parallel: Annotated[bool, typer.Option(help="One draft pass drafts the whole block.")] = False,
     slope: Annotated[float, typer.Option(min=0, help="Target passes that each verified draft adds.")] = 0.0,
@@ -35,7 +37,7 @@ def model(
     hardware: Annotated[str, typer.Option(help="Hardware preset.")] = "h100",
     positions: Annotated[int, typer.Option(min=1, help="Positions of a pass, a sequence.")] = 4,
     context: Annotated[int, typer.Option(min=0, help="Cached tokens of a sequence.")] = 512,
-    run: Annotated[str, typer.Option(help="Run folder or paper: predicted against measured, with --target.")] = "",
+    run: Annotated[str, typer.Option(help="Run folder or paper: predicted against measured.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """The analytic speedup model, and measured against predicted."""
@@ -48,7 +50,8 @@ def model(
     if as_json:
         typer.echo(json.dumps(found, indent=1))
     else:
-        show(found, Console())
+        console = Console()
+        show(found, console if console.is_terminal else Console(width=PIPED))
 
 
 def iid_lines(alpha: float, drafted: int, cost: float, parallel: bool, slope: float) -> Lines:
@@ -90,13 +93,22 @@ def roofline_lines(target: str, hardware: str, positions: int, context: int) -> 
 
 
 def measured_lines(run: str, target: str, hardware: str, context: int) -> Lines:
-    """Every setting of the run whose target's preset is ``target`` (by default: the target's own name)."""
+    """Every setting of the run by the preset of its target's name, or by ``target`` where that is none.
+
+    With ``target``, targets that have another preset of their own are left out.
+    """
     from harness.model.predict import predictions
     from harness.stats.load import load_results
 
     results = load_results(run)
-    names = {name: target or name for name in results.targets()}
-    shapes = {name: presets.shape(preset) for name, preset in names.items()}
+    known = presets.tables("models.toml")
+    nameless = [name for name in results.targets() if name.lower() not in known]
+    if nameless and not target:
+        raise UserError(f"model: --run {run}: its target {nameless[0]!r} is no preset", "name one with --target")
+    wanted = [name for name in results.targets() if not target or name in nameless or name.lower() == target.lower()]
+    if not wanted:
+        raise UserError(f"model: --run {run} has no target {target!r}", f"it has {', '.join(results.targets())}")
+    shapes = {name: presets.shape(target or name) for name in wanted}
     return [
         {
             "setting": str(p.setting),

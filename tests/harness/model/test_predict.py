@@ -4,7 +4,7 @@ from statistics import median
 
 import pytest
 
-from harness.commands.model import roofline_lines
+from harness.commands.model import measured_lines, roofline_lines
 from harness.model import presets
 from harness.model.predict import block_drafter, predictions
 from harness.model.roofline import step
@@ -12,6 +12,7 @@ from harness.stats.estimate import Estimate
 from harness.stats.load import load_results
 from harness.stats.results import Results
 from harness.stats.setting import Setting
+from sglang_specbench.errors import UserError
 
 QWEN, H100 = presets.shape("qwen3-8b"), presets.hardware("h100")
 
@@ -60,3 +61,11 @@ def test_the_command_prints_the_regime():
     regime = roofline_lines("llama-3.1-8b", "h100", 4, 512)["regime"][0]
     assert (round(regime["critical context"]), regime["free up to batch"]) == (1755, 104)
     assert roofline_lines("llama-3.1-8b", "h100", 4, 4096)["regime"][0]["free up to batch"] == "any"
+
+
+def test_only_the_targets_that_a_preset_is_for():
+    """The paper has Qwen3-8B and Qwen3-4B; each is predicted by its own sizes."""
+    both, one = (measured_lines("paper", target, "h100", 512) for target in ("", "qwen3-8b"))
+    assert len(one) == len([line for line in both if "Qwen3-8B" in line["setting"]]) < len(both)
+    with pytest.raises(UserError, match=r"has no target 'llama-3\.1-8b' .it has Qwen3-"):
+        measured_lines("paper", "llama-3.1-8b", "h100", 512)
