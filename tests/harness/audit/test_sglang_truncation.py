@@ -45,7 +45,8 @@ def laws():
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     theirs = [np.array(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[[")]
-    ours = [processed(logits, Sampling(top_k=k if k < 40 else -1, top_p=p)) for k, p in SETTINGS]
+    logprobs = logits - np.log(np.exp(logits).sum())
+    ours = [processed(logprobs, Sampling(top_k=k if k < 40 else -1, top_p=p)) for k, p in SETTINGS]
     return list(zip(ours, theirs, strict=True))
 
 
