@@ -45,7 +45,8 @@ class Raw:
 def processed(logprobs: Floats, sampling: Sampling) -> Floats:
     """Probabilities after temperature, top-k, top-p (in this order, as SGLang 0.5.23 verifies), likeliest first.
 
-    ``logprobs`` must be sorted and normalised (over the whole vocabulary); at temperature 1 the mass of a missing tail stays missing until a cut leaves it out.
+    ``logprobs`` must be sorted, and normalised over the whole vocabulary: at temperature 1 the mass of a missing tail
+    stays missing until a cut leaves it out.
     """
     p = np.exp(logprobs)
     if sampling == Sampling():
