@@ -116,7 +116,7 @@ def test_a_running_server_is_measured_and_unattested_rows_are_marked(run, fake, 
         process.wait()
     assert [h.cell.arm for h, _ in run.cells()] == ["dflash", "dflash"]
     assert {h.environment["attested"] for h, _ in run.cells()} == {not faults}
-    assert ("DFlash (unattested)" in (run.out / "table.md").read_text()) == bool(faults)
+    assert ("DFlash † (unattested)" in (run.out / "table.md").read_text()) == bool(faults)
 
 
 def _answers(served_by, url, run):
