@@ -82,7 +82,7 @@ class Auditor:
     ) -> list[str]:
         """The verdicts of all arms of one target."""
         wanted = {a: d for a, d in drafts.items() if self.again or not self._passed(subject, a, d)}
-        for arm in drafts.keys() - wanted.keys():
+        for arm in [a for a in drafts if a not in wanted]:
             self._say(f"{subject.name}/{arm}", "pass", "before, with these weights and versions (--again: once more)")
         if not wanted:
             return []
