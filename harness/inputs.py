@@ -51,8 +51,9 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
         name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
     }
     names = dict.fromkeys(name for panel in sweep.panel for name in panel.sets)
+    here = known(data_dirs)
     for name in names:
-        if name not in (here := known(data_dirs)):
+        if name not in here:
             raise UserError(f"{sweep.where}: panel.sets: unknown prompt set {name!r}", near_name(name, here))
     sets, missing = _sets(names, data_dirs)
     return Inputs(

@@ -42,11 +42,15 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
 def objections(rows: Sequence[Row], cell: Cell, window: int, after: ServerInfo, log: str) -> list[str]:
     """Why the cell must not count. ``after`` and ``log`` ("" = not ours to read): the server at the cell's end."""
     found = _log_refusals(log, cell) if log else []
-    found += [f"the server left a path: {text}" for text in after.downgrades]
-    if after.verification not in ("exact", ""):
-        found.append(f"verification is {after.verification}")
+    found += departures(after)
     wrong = [f"{row.prompt_id}/{row.turn}: {text}" for row in rows for text in _row_objections(row, cell, window)]
     return found + wrong[:SHOWN] + ([f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else [])
+
+
+def departures(info: ServerInfo) -> list[str]:
+    """Fast or exact paths that a server has left since it started."""
+    found = [f"the server left a path: {text}" for text in info.downgrades]
+    return found if info.verification in ("exact", "") else [*found, f"verification is {info.verification}"]
 
 
 def _log_refusals(log: str, cell: Cell) -> list[str]:

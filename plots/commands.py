@@ -58,7 +58,7 @@ def dashboard(
 ) -> None:
     """Build the static site; open index.html in any browser, no server needed."""
     from harness import store
-    from harness.audit.certificate_file import load
+    from harness.audit.certificate_file import load_all
     from harness.gate import record
     from harness.gate.history import read
     from harness.stats.load import load_results
@@ -71,6 +71,7 @@ def dashboard(
         entries.append(record.entry(run, store.load(Path(run)), ""))
     if not entries:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
-    found = [load(path) for path in sorted(certificates.glob("*.json"))]
-    pages = build(Sources(history=entries, results=results, baseline=baseline, certificates=found), out)
+    pages = build(
+        Sources(history=entries, results=results, baseline=baseline, certificates=load_all(certificates)), out
+    )
     typer.echo(f"{out / 'index.html'}: {len(pages)} pages from {len(entries)} runs")

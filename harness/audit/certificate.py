@@ -1,8 +1,8 @@
 """A certificate: what was asked of one arm, what came out, and how far the answer can be trusted.
 
 Knows results, not servers. `verdict` is the one rule: *fail* on a difference that neither rounding nor chance explains,
-*inconclusive* when the audit could not have seen a bias worth seeing, else *pass*. A certificate holds for the weights,
-versions and proposal that it names and for nothing else (`harness.tables.certificates` reads them for the tables).
+*inconclusive* when the audit could not have seen a bias worth seeing, else *pass*. `certificate_file` says for what a
+certificate speaks.
 """
 
 import math

@@ -41,6 +41,11 @@ def load(place: Path) -> dict[str, Any]:
     return dict(found)
 
 
+def load_all(folder: Path) -> list[dict[str, Any]]:
+    """Every certificate of ``folder``, by name; none if there is no such folder."""
+    return [load(path) for path in sorted(folder.glob("*.json"))]
+
+
 def speaks_for(found: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
     """Is a certificate about a cell with these values (arm, digests, versions, device, dtype, server)."""
     if found["rules"] != RULES:

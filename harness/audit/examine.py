@@ -63,7 +63,7 @@ class Examiner:
             samples=count,
             blocks=sum(a.verify_ct or 0 for a in answers),
             accepted=sum(a.correct_drafts or 0 for a in answers),
-            tested=sum(max(0, length - 1 - (a.verify_ct or 0)) for a in answers if a.verify_ct is not None),
+            tested=sum(max(0, length - 1 - a.verify_ct) for a in answers if a.verify_ct is not None),
             rejected=sum(sum((a.histogram or ())[:DRAFTED]) for a in answers),
             tests=tuple(tests(f"{setting} c={concurrency}", answers, exact, spot.place.sure, length)),
         )

@@ -19,6 +19,7 @@ from harness.audit.reference import Design, Reference, ask
 from harness.elsewhere import Elsewhere
 from harness.models import Model
 from harness.server import Server
+from harness.soundness import departures
 from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
@@ -121,8 +122,7 @@ def _attested(subject: Subject, server: Server | Elsewhere, launch: Launch, draf
         target_digest=subject.target.digest,
         draft_digest=draft_digest,
     )
-    found += [f"the server left a path: {text}" for text in info.downgrades]
-    found += [] if info.verification in ("exact", "") else [f"verification is {info.verification}"]
+    found += departures(info)
     found += [] if subject.remote else check_log(server.text(), arm, launch.proposal, launch.device)
     if found or seen is None:
         raise NotAttested("; ".join(found))

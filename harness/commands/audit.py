@@ -13,6 +13,7 @@ from rich.progress import Progress
 from harness.audit import certificate_file, session, subjects
 from harness.audit.law import Prefix
 from harness.audit.reference import Design, Reference
+from harness.cells import VERSIONS
 from harness.failure import Failure
 from harness.models import Model
 from harness.progress import bar
@@ -129,7 +130,7 @@ class Auditor:
             "arm": arm,
             "target_digest": subject.target.digest,
             "draft_digest": draft.digest if draft else "",
-            "versions": [f"{name} {version}" for name, version in session.VERSIONS.items()],
+            "versions": VERSIONS,
             "device": launch.device,
             "dtype": launch.dtype,
             "server": launch.extra,

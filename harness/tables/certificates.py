@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.audit.certificate_file import load, speaks_for
+from harness.audit.certificate_file import load_all, speaks_for
 
 PASSED = "pass"
 NAMED = ["arm", "target_digest", "draft_digest", "versions", "device", "dtype", "server"]
@@ -22,7 +22,7 @@ def read(runs: Iterable[Path]) -> list[dict[str, Any]]:
     """Every certificate in these folders; `UserError` if a file there is none."""
     beside = [f / "certificates" for run in runs for f in run.resolve().parents[:2]]
     folders = dict.fromkeys([*beside, Path("results/certificates").resolve()])
-    return [load(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    return [certificate for folder in folders for certificate in load_all(folder)]
 
 
 def audit_mark(certificates: Sequence[dict[str, Any]], cell: Mapping[str, Any]) -> str:
