@@ -34,7 +34,7 @@ docs: $(VENV)/.dev                  ## generated pages are up to date
 	$(BIN)/cog -P --check docs/*.md README.md
 
 bench: $(VENV)/.dev                 ## benchmarks: they print numbers, they do not pass or fail
-	for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in bench/*.py; do PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 
 golden: $(VENV)/.dev                ## rewrite generated pages and golden files after a deliberate change
 	$(BIN)/cog -P -r docs/*.md README.md

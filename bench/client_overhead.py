@@ -13,10 +13,10 @@ import time
 from multiprocessing.connection import Connection
 from typing import Any
 
-from harness.client import Client, Sampling
-from harness.closed_loop import ClosedLoop, Conversation
-from harness.prompt_set import Prompt
-from harness.render import ids_hash
+from harness.measure.closed_loop import ClosedLoop, Conversation
+from harness.prompts.chat_template import ids_hash
+from harness.prompts.prompt_set import Prompt
+from harness.serve.client import Client, Sampling
 
 REQUESTS, CONCURRENCY, TOKENS = 5000, 32, 200
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import synthetic
+from tests import synthetic_run as synthetic
 
 CELLS, ROWS = 1200, 400_000
 TABLES = "from sglang_specbench.cli import main; main()"

@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 import drafters
-from drafters.blocks import TrainingBatch
-from drafters.config import DrafterConfig
-from drafters.contract import Contract
-from drafters.drafter import build
-from drafters.registry import load_recipe
-from drafters.target import Target
-from drafters.trainee import Trainee
+from drafters.model.blocks import TrainingBatch
+from drafters.model.config import DrafterConfig
+from drafters.model.drafter import build
+from drafters.model.registry import load_recipe
+from drafters.reference.target import Target
+from drafters.training.contract import Contract
+from drafters.training.trainee import Trainee
 
 MINI = Path(drafters.__file__).parent / "mini"
 MASK = 3

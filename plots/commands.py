@@ -16,8 +16,8 @@ def plot(
     ] = "",
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
-    from harness.stats.load import load_results
-    from harness.whole_file import make_folder
+    from harness.load_results import load_results
+    from harness.schema.atomic_file import make_folder
     from plots import style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
@@ -57,11 +57,11 @@ def dashboard(
     out: Annotated[Path, typer.Option("--out", help="Folder for the site.")] = Path("site"),
 ) -> None:
     """Build the static site; open index.html in any browser, no server needed."""
-    from harness import store
     from harness.audit.certificate_file import load_all
     from harness.gate import record
     from harness.gate.history import read
-    from harness.stats.load import load_results
+    from harness.load_results import load_results
+    from harness.store import run as store
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 

@@ -1,15 +1,15 @@
 """Predicted against measured speedup.
 
 Where the device and the target have presets the prediction is the roofline with the measured tau
-(``harness.model.predict``): a point on the diagonal is explained by sizes and peak rates alone. Elsewhere it is
+(``harness.speedup_model.predict``): a point on the diagonal is explained by sizes and peak rates alone. Elsewhere it is
 tau * t_AR / t_block from the run's own decode times (``harness.stats.closure``): what prefill and queueing then leave.
 """
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from harness.model import presets
-from harness.model.predict import hardware_of, predictions
+from harness.speedup_model import presets
+from harness.speedup_model.predict import hardware_of, predictions
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from plots import style

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from harness.stats.measured import SURVIVAL
+from harness.stats.cell_draws import SURVIVAL
 from harness.stats.results import Results
 from harness.stats.setting import printed
 from plots import style

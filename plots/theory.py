@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.model import presets
-from harness.model.roofline import free_batch, step
-from harness.model.speedup import autoregressive_draft, best_length, iid_survival, parallel_draft, speedup
+from harness.speedup_model import presets
+from harness.speedup_model.roofline import free_batch, step
+from harness.speedup_model.speedup import autoregressive_draft, best_length, iid_survival, parallel_draft, speedup
 from plots import style
 
 LONGEST = 15  # drafted tokens: a window of 16

@@ -19,6 +19,29 @@ def test_every_drafter_folder_has_the_same_files(drafter):
     assert files == {"__init__.py", "head.py", "loss.py", "recipe.toml", "README.md"}
 
 
+def rooms(package: str) -> set[str]:
+    """The layers of the package's import contract, as pyproject.toml lists them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c.get("containers") == [package])
+    return {room for layer in layers for room in layer.split(" | ")}
+
+
+@pytest.mark.parametrize(("package", "loose"), [("harness", {"load_results"}), ("drafters", set())])
+def test_a_package_is_its_rooms_and_nothing_lies_beside_them(package, loose):
+    found = {p.stem for p in (ROOT / package).iterdir() if p.suffix == ".py" or p.is_dir()} - {
+        "__init__",
+        "__pycache__",
+    }
+    assert found == rooms(package)
+    assert {p.stem for p in (ROOT / package).glob("*.py")} - {"__init__"} == loose
+
+
+@pytest.mark.parametrize("package", ["harness", "drafters"])
+def test_tests_mirror_the_rooms(package):
+    folders = {p.name for p in (ROOT / "tests" / package).iterdir() if p.is_dir()} - {"__pycache__"}
+    assert folders <= rooms(package)
+
+
 def test_no_source_file_is_over_400_lines():
     sources = [p for package in PACKAGES for p in (ROOT / package).rglob("*.py")]
     assert sources
@@ -37,7 +60,14 @@ def test_entry_points_and_the_command_list_agree():
 
 
 @pytest.mark.parametrize(
-    "module", ["sglang_specbench.cli", "harness.cell", "harness.plan", "harness.sweep", "sglang_specbench.plugin"]
+    "module",
+    [
+        "sglang_specbench.cli",
+        "harness.schema.cell",
+        "harness.sweep.plan",
+        "harness.sweep.sweep",
+        "sglang_specbench.plugin",
+    ],
 )
 def test_light_modules_load_nothing_heavy(module):
     code = f"import sys, {module}; print([m for m in {HEAVY} if m in sys.modules])"

@@ -13,7 +13,7 @@ def check(
     target: Annotated[Path | None, typer.Option(help="The target's folder, to compare sizes, depth and mask.")] = None,
 ) -> None:
     """Find what SGLang would not tell you about a drafter checkpoint."""
-    from drafters.check import check as findings_of
+    from drafters.checkpoints.check import check as findings_of
 
     findings = findings_of(folder, target)
     console = Console()

@@ -12,8 +12,8 @@ def export(
     arm: Annotated[str | None, typer.Option(help="Which arm of the training run.")] = None,
 ) -> None:
     """Write a trained drafter as a checkpoint that SGLang loads."""
-    from drafters.export import export_run, save
-    from drafters.importing import import_checkpoint
+    from drafters.checkpoints.export import export_run, save
+    from drafters.checkpoints.import_public import import_checkpoint
 
     if arm:
         export_run(source, arm, folder)

@@ -24,9 +24,9 @@ def generate(
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from transformers import PreTrainedTokenizerFast  # AutoTokenizer would import torch
 
-    from drafters import nemotron
-    from drafters.conversation import read_conversations
-    from drafters.generate import regenerate
+    from drafters.corpus import nemotron
+    from drafters.corpus.conversation import read_conversations
+    from drafters.corpus.generate import regenerate
 
     conversations = read_conversations(prompts) if prompts else nemotron.stream(limit=limit)
     try:

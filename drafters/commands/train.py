@@ -11,7 +11,7 @@ from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
 if TYPE_CHECKING:
-    from drafters.contract import Contract
+    from drafters.training.contract import Contract
 
 
 def train(
@@ -32,10 +32,10 @@ def train(
     import torch.distributed as dist
     from transformers import AutoTokenizer
 
-    from drafters.data import read_samples
-    from drafters.registry import load_recipe
-    from drafters.target import Target
-    from drafters.train import Run, Training
+    from drafters.corpus.samples import read_samples
+    from drafters.model.registry import load_recipe
+    from drafters.reference.target import Target
+    from drafters.training.loop import Run, Training
 
     for name in terms.arms:
         load_recipe(name, recipes / f"{name}.toml" if recipes else None)
@@ -62,7 +62,7 @@ def train(
 
 def _terms(path: Path | None, arms: list[str] | None) -> "Contract":
     """The contract, cut to ``arms``."""
-    from drafters.contract import PAPER, Contract
+    from drafters.training.contract import PAPER, Contract
 
     terms = Contract.load(path or PAPER)
     for name in arms or ():

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from drafters.config import DrafterConfig
-from drafters.proposal import Drafting, Proposal
+from drafters.model.config import DrafterConfig
+from drafters.model.proposal import Drafting, Proposal
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from drafters.config import DrafterConfig
-from drafters.lattice import greedy_walk, sampled_walk
-from drafters.proposal import Drafting, Proposal, over_vocabulary
+from drafters.model.config import DrafterConfig
+from drafters.model.lattice import greedy_walk, sampled_walk
+from drafters.model.proposal import Drafting, Proposal, over_vocabulary
 
 _STD = 0.02
 

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from drafters.config import DrafterConfig
-from drafters.keys import setting
-from drafters.proposal import Drafting, Proposal
+from drafters.model.config import DrafterConfig
+from drafters.model.proposal import Drafting, Proposal
+from drafters.model.tensor_shapes import setting
 
 _STD = 0.02
 

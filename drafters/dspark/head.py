@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from drafters.config import DrafterConfig
-from drafters.proposal import Drafting, Proposal
-from drafters.verify import draw
+from drafters.model.config import DrafterConfig
+from drafters.model.draw import draw
+from drafters.model.proposal import Drafting, Proposal
 
 _STD = 0.02
 _KEYS = [

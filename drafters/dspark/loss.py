@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from drafters.blocks import TrainingBatch
-from drafters.crossentropy import decay, negative_log_likelihood, over_rows
-from drafters.drafter import Drafter
-from drafters.losses import Loss, prefix_counts
+from drafters.model.blocks import TrainingBatch
+from drafters.model.crossentropy import decay, negative_log_likelihood, over_rows
+from drafters.model.drafter import Drafter
+from drafters.model.losses import Loss, prefix_counts
 
 
 @dataclass(frozen=True, kw_only=True)

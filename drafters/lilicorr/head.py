@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from drafters.config import DrafterConfig
-from drafters.lattice import best_path, greedy_walk, sampled_walk
-from drafters.norm import RMSNorm
-from drafters.proposal import Drafting, Proposal, over_vocabulary
+from drafters.model.config import DrafterConfig
+from drafters.model.lattice import best_path, greedy_walk, sampled_walk
+from drafters.model.norm import RMSNorm
+from drafters.model.proposal import Drafting, Proposal, over_vocabulary
 
 _STD = 0.02
 _FEATURES = 5

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from drafters.export import export_run
+from drafters.checkpoints.export import export_run
 from drafters.mini.start import RECIPES, write_start
 from drafters.mini.tokenizer import MASK_ID
-from drafters.progress import METRICS
+from drafters.training.progress import METRICS
 
 CONTRACT = Path(__file__).with_name("contract.toml")
 HALVES = (("dflash", "dflash2", "lilicorr"), ("domino", "dspark", "lilicorr-conv"))

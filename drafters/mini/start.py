@@ -10,12 +10,12 @@ from pathlib import Path
 
 import torch
 
-from drafters.config import DrafterConfig
-from drafters.drafter import build
-from drafters.export import save
+from drafters.checkpoints.export import save
 from drafters.mini.tokenizer import MASK_ID
-from drafters.registry import load_recipe
-from drafters.target import Target
+from drafters.model.config import DrafterConfig
+from drafters.model.drafter import build
+from drafters.model.registry import load_recipe
+from drafters.reference.target import Target
 
 SEED = 42
 RECIPES = Path(__file__).with_name("recipes")

@@ -1,8 +1,8 @@
 """Acceptance length of the mini drafters on held-out prompts at temperature 0: `python -m drafters.mini.tau`.
 
-Every arm decodes every prompt with the reference loop (`drafters.decode`); tau = 1 + accepted drafts / verify blocks,
-pooled over a domain's prompts; intervals are a seeded bootstrap over prompts, the same draws for every arm. Writes
-tau.json and, from it, tau.md beside the weights. Nothing here is timed: speed is measured on the server.
+Every arm decodes every prompt with the reference loop (`drafters.reference.decode`); tau = 1 + accepted drafts /
+verify blocks, pooled over a domain's prompts; intervals are a seeded bootstrap over prompts, the same draws for every
+arm. Writes tau.json and, from it, tau.md beside the weights. Nothing here is timed: speed is measured on the server.
 """
 
 import argparse
@@ -15,14 +15,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer
 
-from drafters.conversation import read_rows
-from drafters.decode import Rule, decode
-from drafters.drafter import load
+from drafters.corpus.conversation import read_rows
 from drafters.mini.complete import LIMIT
 from drafters.mini.corpus import DOMAINS
 from drafters.mini.tokenizer import END_ID
-from drafters.registry import DRAFTERS
-from drafters.target import Target
+from drafters.model.drafter import load
+from drafters.model.registry import DRAFTERS
+from drafters.reference.decode import Rule, decode
+from drafters.reference.target import Target
 from sglang_specbench.digest import weights_digest
 
 SEED, DRAWS = 42, 10_000

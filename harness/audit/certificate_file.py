@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
-from harness.whole_file import write_text
+from harness.schema.atomic_file import write_text
 from sglang_specbench.errors import UserError
 
 # what readers of the file rely on

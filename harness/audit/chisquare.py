@@ -19,7 +19,7 @@ from typing import Any
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from harness.audit.law import Law, Prefix
+from harness.audit.target_distribution import Law, Prefix
 
 # Of a cell. Cochran's 5 is for levels near 0.05: at the levels of a corrected family (3e-5) such cells reject five to
 # nine times too often.

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from harness.audit.certificate import Sampled
 from harness.audit.chisquare import Test, impossible_test, joint_test, likeliest_test, position_test
 from harness.audit.greedy import Greedy, compare
-from harness.audit.law import Law, Prefix, Sampling
 from harness.audit.probe import Probe
 from harness.audit.reference import Design, Reference
-from harness.client import Sampling as Request
-from harness.wire import Answer
+from harness.audit.target_distribution import Law, Prefix, Sampling
+from harness.serve.client import Sampling as Request
+from harness.serve.responses import Answer
 from sglang_specbench.arms import DRAFTED
 
 FINGERPRINT = (6, 16)  # requests and tokens of the seed check

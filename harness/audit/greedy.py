@@ -8,8 +8,8 @@ autoregressive decoding differs from itself at the same batch size stands beside
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.audit.law import Raw
 from harness.audit.rounding import ROUNDING
+from harness.audit.target_distribution import Raw
 
 HEAD = 8  # likeliest tokens of a place among which a near-tie is looked for
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.audit.law import Prefix, Raw, Sampling
-from harness.client import Client, decoded
-from harness.client import Sampling as Request
-from harness.closed_loop import together
-from harness.failure import Failure
-from harness.wire import Answer
+from harness.audit.target_distribution import Prefix, Raw, Sampling
+from harness.measure.closed_loop import together
+from harness.schema.failure import Failure
+from harness.serve.client import Client, decoded
+from harness.serve.client import Sampling as Request
+from harness.serve.responses import Answer
 
 BATCH = 16  # prefixes a request: a whole vocabulary each, so the answers are large
 

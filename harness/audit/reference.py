@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from harness.audit import greedy
-from harness.audit.law import Law, Prefix, Raw, Sampling, grow, law
 from harness.audit.probe import Probe
 from harness.audit.rounding import ROUNDING
-from harness.client import Sampling as Request
-from harness.failure import Failure
+from harness.audit.target_distribution import Law, Prefix, Raw, Sampling, grow, law
+from harness.schema.failure import Failure
+from harness.serve.client import Sampling as Request
 
 HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
 LEAST = 2.0  # samples that a prefix must expect for its conditional to be worth asking

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import models, prompts
-from harness.audit.law import Prefix
+from harness.audit.audit import SEEDS, Serve, Subject
 from harness.audit.reference import Design
-from harness.audit.session import SEEDS, Serve, Subject
-from harness.elsewhere import Elsewhere
-from harness.inputs import detect_device
-from harness.models import Model
-from harness.render import Renderer, messages
-from harness.run_folder import RECORDS
-from harness.server import Server, free_port
-from harness.sweep import AR, Sweep
+from harness.audit.target_distribution import Prefix
+from harness.prompts import load as prompts
+from harness.prompts.chat_template import Renderer, messages
+from harness.serve.remote_server import Elsewhere
+from harness.serve.server import Server, free_port
+from harness.store.lock import RECORDS
+from harness.sweep import models
+from harness.sweep.models import Model
+from harness.sweep.resolve import detect_device
+from harness.sweep.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS, get_arm
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch

@@ -10,16 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from harness.audit import certificate_file, session, subjects
-from harness.audit.law import Prefix
+from harness.audit import audit as session
+from harness.audit import certificate_file, subjects
 from harness.audit.reference import Design, Reference
-from harness.cells import VERSIONS
-from harness.failure import Failure
-from harness.models import Model
-from harness.progress import bar
-from harness.run_folder import hold
-from harness.stopping import STOPPED, one_way_to_stop
-from harness.sweep import load
+from harness.audit.target_distribution import Prefix
+from harness.measure.progress import bar
+from harness.measure.signals import STOPPED, one_way_to_stop
+from harness.schema.failure import Failure
+from harness.store.lock import hold
+from harness.sweep.cells import VERSIONS
+from harness.sweep.models import Model
+from harness.sweep.sweep import load
 from sglang_specbench.arms import get_arm
 from sglang_specbench.errors import UserError
 

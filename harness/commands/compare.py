@@ -17,9 +17,9 @@ def compare(
     out: Annotated[Path | None, typer.Option(help="write one file per quantity into this folder")] = None,
 ) -> None:
     """Two runs side by side, with intervals and a verdict."""
-    from harness.compare import QUANTITIES, as_table
-    from harness.compare import compare as differences_of
-    from harness.stats.load import load_results
+    from harness.gate.compare import QUANTITIES, as_table
+    from harness.gate.compare import compare as differences_of
+    from harness.load_results import load_results
     from harness.tables.render import FORMATS
 
     if format not in FORMATS:

@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from harness import prompts
-from harness.fetch import fetch as download
-from harness.manifest import known, manifest
-from harness.models import resolve
-from harness.prompt_set import PromptSet
-from harness.render import Renderer, lengths
+from harness.prompts import load as prompts
+from harness.prompts.chat_template import Renderer, lengths
+from harness.prompts.fetch import fetch as download
+from harness.prompts.manifest import known, manifest
+from harness.prompts.prompt_set import PromptSet
+from harness.sweep.models import resolve
 from sglang_specbench.errors import UserError
 
 app = typer.Typer(

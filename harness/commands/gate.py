@@ -36,11 +36,11 @@ def gate(
     json: Annotated[Path | None, typer.Option("--json", help="Write everything as JSON.")] = None,
 ) -> None:
     """Judge a run: exit 0 ok, 1 regression, 3 inconclusive, 4 invalid, 5 infrastructure."""
-    from harness import store
     from harness.gate import baseline as accepted
     from harness.gate import history as lines
     from harness.gate import record, report
     from harness.gate.verdict import METRICS, Rules
+    from harness.store import run as store
 
     _require_between("--alpha", alpha, 0.5)
     _require_between("--tau-margin", tau_margin, 1)
@@ -77,8 +77,8 @@ def _require_between(option: str, value: float, below: float) -> None:
 
 def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "Outcome":
     """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
-    from harness import store
     from harness.gate.verdict import gate as judge
+    from harness.store import run as store
 
     deadline = time.monotonic() + 60 * budget_minutes
     accepted = store.load(against)
@@ -93,7 +93,7 @@ def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> 
 
 def _repeat(run: Path) -> None:
     """Measure one more repeat of the run's own sweep, with the command that measured it."""
-    from harness.sweep import load
+    from harness.sweep.sweep import load
 
     sweep = load(run / "sweep.toml")
     (run / "sweep.toml").write_text(with_repeats(sweep.source, sweep.repeats + 1), encoding="utf-8")

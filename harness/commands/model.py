@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from harness.model import presets
-from harness.model.roofline import critical_context, free_batch, step
-from harness.model.speedup import (
+from harness.speedup_model import presets
+from harness.speedup_model.roofline import critical_context, free_batch, step
+from harness.speedup_model.speedup import (
     autoregressive_draft,
     best_length,
     expected_tokens,
@@ -97,8 +97,8 @@ def measured_lines(run: str, target: str, hardware: str, context: int) -> Lines:
 
     With ``target``, targets that have another preset of their own are left out.
     """
-    from harness.model.predict import predictions
-    from harness.stats.load import load_results
+    from harness.load_results import load_results
+    from harness.speedup_model.predict import predictions
 
     results = load_results(run)
     known = presets.tables("models.toml")

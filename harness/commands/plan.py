@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from harness.inputs import detect_device
-from harness.plan import Allocation, Plan, make
+from harness.sweep.plan import Allocation, Plan, make
+from harness.sweep.resolve import detect_device
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import STAND_IN
 

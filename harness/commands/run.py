@@ -9,17 +9,17 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from harness import plan as planning
-from harness.cell import Cell
 from harness.commands.plan import show
-from harness.header import Header
-from harness.plan import Plan
-from harness.progress import Reporter
-from harness.run_folder import hold
-from harness.runner import exit_code, pending, run_allocation, served_by
-from harness.session import Order, Watchers
-from harness.stopping import STOPPED, one_way_to_stop
-from harness.whole_file import write_text
+from harness.measure.launch import Order, Watchers
+from harness.measure.progress import Reporter
+from harness.measure.run import exit_code, pending, run_allocation, served_by
+from harness.measure.signals import STOPPED, one_way_to_stop
+from harness.schema.atomic_file import write_text
+from harness.schema.cell import Cell
+from harness.schema.header import Header
+from harness.store.lock import hold
+from harness.sweep import plan as planning
+from harness.sweep.plan import Plan
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -102,7 +102,7 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
         watchers = Watchers(note=reporter.note, conversation=reporter.conversation, cell=cell_done)
         if executor == "ray":
-            from harness.fan_out import run_on_ray
+            from harness.measure.ray_executor import run_on_ray
 
             run_on_ray(order, plan, wanted, watchers)
         else:
@@ -113,6 +113,6 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 def _report(run_dir: Path, console: Console) -> int:
     """Print the first table, write RUN/table.md; 1 if outputs that must be equal are not, else 0."""
-    from harness.first_table import report
+    from harness.tables.run_summary import report
 
     return report(run_dir, console)

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from harness import store
-from harness.header import Header
-from harness.plan import Plan, PlannedLaunch, read
+from harness.schema.header import Header
+from harness.store import run as store
+from harness.sweep.plan import Plan, PlannedLaunch, read
 
 
 def status(

@@ -26,11 +26,11 @@ def tables(
     trace: Annotated[str, typer.Option(help="TABLE:ROW:COLUMN: print what is behind that number")] = "",
 ) -> None:
     """The paper's tables, and ours, from a run."""
-    from harness import published
-    from harness.stats.load import load_results
+    from harness.audit.coverage import read, unaudited
+    from harness.load_results import load_results
+    from harness.paper import published
     from harness.tables import registry
     from harness.tables import trace as tracing
-    from harness.tables.certificates import read, unaudited
     from harness.tables.render import FORMATS
 
     if format not in FORMATS:

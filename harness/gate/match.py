@@ -16,7 +16,7 @@ from harness.gate.effects import TauChange, tau_change
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.store import Frames
+    from harness.store.run import Frames
 
 SETTING = ("prompt_set", "tier", "temperature", "proposal", "concurrency")
 ALIKE = ("prompt_version", "max_new_tokens", "ignore_eos", "device", "dtype", "env_device_name", "env_threads")

@@ -11,7 +11,7 @@ from harness.gate.history import Entry, Point
 from harness.gate.match import prompt_counts, relative, throughputs
 
 if TYPE_CHECKING:
-    from harness.store import Frames
+    from harness.store.run import Frames
 
 
 def entry(run: str, frames: "Frames", verdict: str) -> Entry:

@@ -16,7 +16,7 @@ from harness.gate.judgement import Effect, Judgement, judge, spent
 from harness.gate.match import Trouble, relative, tau_changes, throughputs, troubles, unlike
 
 if TYPE_CHECKING:
-    from harness.store import Frames
+    from harness.store.run import Frames
 
 METRICS = ("tau", "throughput")
 EXIT = {"ok": 0, "regression": 1, "inconclusive": 3, "invalid": 4, "infrastructure": 5}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.stats.estimate import divide
-from harness.stats.panel import PLACES
+from harness.stats.prompt_totals import PLACES
 
 # name -> formula, as printed beside the number
 LEDGER = {

@@ -1,4 +1,4 @@
-"""All estimates of a run, whoever made them: measured (``measure``) or printed (``harness.published``).
+"""All estimates of a run, whoever made them: measured (``measure``) or printed (``harness.paper.published``).
 
 Tables, figures, the gate and ``compare`` read nothing else. For figures and other programs `Results.frame` gives one
 quantity as a pandas frame. Quantities:

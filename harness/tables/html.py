@@ -3,8 +3,8 @@
 import jinja2
 
 from harness.stats.estimate import Estimate, Missing
+from harness.tables.cell_text import footnotes, groups, sections, texts
 from harness.tables.table import Cell, Table
-from harness.tables.words import footnotes, groups, sections, texts
 
 PAGE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string("""\
 <table class="specbench" id="table-{{ table.name }}">

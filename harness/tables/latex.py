@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from harness.tables.cell_text import DASH, footnotes, groups, sections, texts
 from harness.tables.table import Table
-from harness.tables.words import DASH, footnotes, groups, sections, texts
 
 ESCAPES = {c: "\\" + c for c in "&%$#_{}"}
 ESCAPES |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", DASH: "---"}

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from harness.tables.cell_text import footnotes, sections, texts
 from harness.tables.table import Table
-from harness.tables.words import footnotes, sections, texts
 
 SPECIAL = re.compile(r"([\\`*_|<>])")
 WRAP = {"": "{}", "best": "**{}**", "tie": "<u>{}</u>"}

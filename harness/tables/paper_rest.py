@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from harness import published
+from harness.paper import published
 from harness.stats.contrast import relative
 from harness.stats.estimate import Missing
 from harness.stats.results import Results
@@ -58,7 +58,7 @@ def _recipe(quantity: str) -> Cell:
     try:
         return Cell(content=Text(form.format(**_settings(), window=WINDOW, drafted=DRAFTED)))
     except KeyError as error:
-        return Cell(content=Missing(f"drafters/contract.toml and drafters/lilicorr/recipe.toml have no key {error}"))
+        return Cell(content=Missing(f"contract.toml and lilicorr/recipe.toml have no key {error}"))
 
 
 def _settings() -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _settings() -> dict[str, Any]:
     assert spec is not None
     folder = Path(next(iter(spec.submodule_search_locations or ())))
     found: dict[str, Any] = {}
-    for path in (folder / "contract.toml", folder / "lilicorr" / "recipe.toml"):
+    for path in (folder / "training" / "contract.toml", folder / "lilicorr" / "recipe.toml"):
         if path.is_file():
             table = tomllib.loads(path.read_text(encoding="utf-8"))
             found |= {k: v for k, v in table.items() if not isinstance(v, dict)}

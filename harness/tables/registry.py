@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from harness.stats.results import Results
-from harness.tables import ours, paper_acceptance, paper_rest, paper_speed
+from harness.tables import diagnostics as ours
+from harness.tables import paper_acceptance, paper_rest, paper_speed
 from harness.tables.build import UNAUDITED, audit_notes
 from harness.tables.table import Table
 from sglang_specbench.config import near_name

@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from harness.tables.cell_text import footnotes, sections, texts
 from harness.tables.table import Table
-from harness.tables.words import footnotes, sections, texts
 
 WIDTH = 160  # columns of a wide terminal; wider tables wrap inside their cells
 STYLE = {"": "", "best": "bold", "tie": "underline"}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from harness import store
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
+from harness.store import run as store
 from harness.tables.table import Cell, Table
 from sglang_specbench.errors import UserError
 

@@ -15,7 +15,7 @@ import vl_convert
 from altair.utils.schemapi import debug_mode
 
 from harness.gate.history import Entry
-from harness.stats.measured import SURVIVAL
+from harness.stats.cell_draws import SURVIVAL
 from harness.stats.results import Results
 from plots.dashboard import charts, history_frame
 from plots.dashboard.page import Page, Section, chart_section, slug, write

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.audit import session, subjects
+from harness.audit import audit as session
+from harness.audit import subjects
 from harness.audit.certificate import Sampled
 from harness.audit.chisquare import holm
 from harness.audit.examine import Examiner
 from harness.audit.reference import Design, Reference
-from harness.elsewhere import Elsewhere
-from harness.sweep import load
+from harness.serve.remote_server import Elsewhere
+from harness.sweep.sweep import load
 from sglang_specbench.launch import STAND_IN, Launch
 from tests.cpu_server.servers import Nursery, free_port, serve
 

@@ -6,11 +6,12 @@ its tests), with a fixed seed. Some minutes on two idle cores.
 
 import pytest
 
-from harness.audit import session, subjects
+from harness.audit import audit as session
+from harness.audit import subjects
 from harness.audit.certificate import Sampled
 from harness.audit.chisquare import holm
 from harness.audit.reference import Design
-from harness.sweep import load
+from harness.sweep.sweep import load
 from tests.cpu_server.audited import Bench
 from tests.cpu_server.servers import Nursery
 

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drafters.blocks import TrainingBatch
-from drafters.config import DrafterConfig
-from drafters.drafter import Drafter, build
-from drafters.target import Target
+from drafters.model.blocks import TrainingBatch
+from drafters.model.config import DrafterConfig
+from drafters.model.drafter import Drafter, build
+from drafters.reference.target import Target
 
 V, H, MASK = 96, 32, 7
 TARGET = {

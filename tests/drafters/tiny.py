@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from drafters.registry import DRAFTERS
+from drafters.model.registry import DRAFTERS
 
 MASK = 3
 VOCABULARY = 64

@@ -39,9 +39,9 @@ def reference(arm: str, asked: list[list[int]]) -> list[tuple[list[int], dict[in
     """(output ids, how many blocks accepted how many drafts) for each prompt."""
     from safetensors.torch import load_file
 
-    from drafters.decode import Rule, decode
-    from drafters.drafter import load
-    from drafters.target import Target
+    from drafters.model.drafter import load
+    from drafters.reference.decode import Rule, decode
+    from drafters.reference.target import Target
 
     folder = MINI / ARMS[arm].checkpoint
     config = json.loads((folder / "config.json").read_text())

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
-from harness.processes import Leader
-from harness.run_folder import RECORDS
+from harness.serve.processes import Leader
+from harness.store import run as store
+from harness.store.lock import RECORDS
 
 CHECKPOINTS = Path(__file__).parent.parent / "cpu_server" / "checkpoints.py"
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"

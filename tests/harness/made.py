@@ -4,9 +4,9 @@ import json
 import struct
 from pathlib import Path
 
-from harness.cell import Cell
-from harness.header import Header
-from harness.row import Row
+from harness.schema.cell import Cell
+from harness.schema.header import Header
+from harness.schema.request import Row
 
 DFLASH = {
     "architectures": ["DFlashDraftModel"],

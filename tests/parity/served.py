@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from drafters.drafter import Drafter
+from drafters.model.drafter import Drafter
 
 
 class BlockAttention(nn.Module):

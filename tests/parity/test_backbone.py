@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from drafters.blocks import Blocks
-from drafters.registry import DRAFTERS
+from drafters.model.blocks import Blocks
+from drafters.model.registry import DRAFTERS
 from tests.drafters.models import H, tiny_drafter
 from tests.parity.served import served_hidden, served_model
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from drafters.conv import GroupedConv
-from drafters.drafter import Drafter
-from drafters.lattice import greedy_walk, sampled_walk
-from drafters.proposal import Drafting
+from drafters.model.conv import GroupedConv
+from drafters.model.drafter import Drafter
+from drafters.model.lattice import greedy_walk, sampled_walk
+from drafters.model.proposal import Drafting
 from tests.drafters.models import H, V, randomise, tiny_drafter
 from tests.parity.served import served_model
 

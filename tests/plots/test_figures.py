@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from harness import published, store, synthetic
-from harness.stats.measure import measure
+from harness.paper import published
+from harness.stats.estimates import measure
 from harness.stats.results import Results
+from harness.store import run as store
 from plots import style, survival, theory
 from plots.figures import FIGURES
+from tests import synthetic_run as synthetic
 
 
 @pytest.fixture(scope="module")

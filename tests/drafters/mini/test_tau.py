@@ -8,7 +8,7 @@ pytestmark = pytest.mark.torch
 
 from drafters.mini.corpus import DOMAINS  # noqa: E402
 from drafters.mini.tau import estimate, markdown, summarise  # noqa: E402
-from drafters.registry import DRAFTERS  # noqa: E402
+from drafters.model.registry import DRAFTERS  # noqa: E402
 
 
 def test_tau_is_pooled_over_blocks_not_a_mean_of_ratios():

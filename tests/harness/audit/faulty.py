@@ -1,8 +1,9 @@
-"""The four silent ways to lose exactness, each a `drafters.verify.speculative_round` with one thing wrong."""
+"""The four silent ways to lose exactness, each a `drafters.reference.verify.speculative_round` with one thing wrong."""
 
 import torch
 
-from drafters.verify import accepts, draw, one_hot, residual, speculative_round
+from drafters.model.draw import draw
+from drafters.reference.verify import accepts, one_hot, residual, speculative_round
 
 
 def exact(draft_BD, p_BWV, q_BDV, coin_BD, last_coin_B):

@@ -3,11 +3,12 @@
 import pytest
 import typer
 
-from harness.audit import session, subjects
+from harness.audit import audit as session
+from harness.audit import subjects
 from harness.audit.certificate import Seeds
 from harness.commands.audit import audit
-from harness.failure import Failure
-from harness.sweep import load
+from harness.schema.failure import Failure
+from harness.sweep.sweep import load
 from sglang_specbench.arms import get_arm
 from sglang_specbench.errors import UserError
 from tests.harness.audit.test_certificate import made

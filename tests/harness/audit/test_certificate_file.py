@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from harness.audit.certificate_file import load, path, speaks_for, write
+from harness.audit.coverage import read, unaudited
 from harness.audit.page import page
-from harness.tables.certificates import read, unaudited
 from sglang_specbench.errors import UserError
 from tests.harness.audit.test_certificate import greedy, made
 

@@ -8,7 +8,7 @@ from scipy.stats import binom, chi2, chisquare
 
 from harness.audit.chisquare import LEAST_EXPECTED, holm, impossible_test, joint_test, likeliest_test, position_test
 from harness.audit.chisquare import Test as Result
-from harness.audit.law import Law
+from harness.audit.target_distribution import Law
 
 P = np.array([0.4, 0.25, 0.15, 0.1, 0.05, 0.03, 0.02])
 Q = np.array([[0.7, 0.2, 0.1, 0, 0, 0, 0], [0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.1]])

@@ -12,11 +12,11 @@ import pytest
 from harness.audit import reference
 from harness.audit.certificate import Certificate, Seeds
 from harness.audit.examine import Examiner
-from harness.audit.law import Raw, Sampling, processed
 from harness.audit.probe import _raw
 from harness.audit.reference import Design, Place, in_doubt
-from harness.failure import Failure
-from harness.wire import Answer
+from harness.audit.target_distribution import Raw, Sampling, processed
+from harness.schema.failure import Failure
+from harness.serve.responses import Answer
 
 V = 12
 TABLE = np.random.default_rng(4).dirichlet(np.full(V, 0.25), V)

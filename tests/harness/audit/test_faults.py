@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from drafters.verify import draw
+from drafters.model.draw import draw
 from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
-from harness.audit.law import Law
+from harness.audit.target_distribution import Law
 from tests.harness.audit.faulty import FAULTS, exact
 
 pytestmark = pytest.mark.torch

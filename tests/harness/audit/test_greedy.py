@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.audit.greedy import compare, first_divergence
-from harness.audit.law import Raw
+from harness.audit.target_distribution import Raw
 
 IDS = (5, 6, 7, 8)
 # the best token of each place, token 9 so far below it, and 3 at two nats more

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from harness.audit.law import Sampling, processed
+from harness.audit.target_distribution import Sampling, processed
 from sglang_specbench.launch import STAND_IN
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from harness import plan, store
 from harness.commands import plan as plan_command
 from harness.commands.status import eta
+from harness.store import run as store
+from harness.sweep import plan
 from sglang_specbench.errors import UserError
 from tests.harness.made import header, row, sweep_text, toy
 

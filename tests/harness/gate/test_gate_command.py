@@ -9,12 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import store, synthetic
 from harness.commands import gate as command
 from harness.commands.gate import with_repeats
 from harness.gate import baseline, history, record, report
 from harness.gate.verdict import Rules, gate
+from harness.store import run as store
 from sglang_specbench.errors import UserError
+from tests import synthetic_run as synthetic
 
 ARMS = ("ar", "dflash", "lilicorr")
 # Synthetic requests are drawn anew in every allocation: standard errors are about 1 % for both metrics.

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from harness import store, synthetic
-from harness.header import Header
-from harness.row import Row
+from harness.schema.header import Header
+from harness.schema.request import Row
 from harness.stats import acceptance
 from harness.stats.estimate import Estimate, Missing
-from harness.stats.measure import measure
-from harness.stats.panel import panels
+from harness.stats.estimates import measure
+from harness.stats.prompt_totals import panels
 from harness.stats.setting import Setting
+from harness.store import run as store
+from tests import synthetic_run as synthetic
 
 PLACE = Setting(target="T", arm="dflash", benchmark="gsm8k", temperature=0.0)
 

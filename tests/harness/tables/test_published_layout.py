@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import published
+from harness.paper import published
 from harness.stats.estimate import Estimate
 from harness.tables.registry import TABLES, filename
 from harness.tables.render import markdown

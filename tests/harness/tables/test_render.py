@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from harness.stats.estimate import Estimate, Missing
+from harness.tables.cell_text import number
 from harness.tables.render import FORMATS, latex, long_csv, markdown, page, terminal
 from harness.tables.table import Cell, Column, Row, Table, marks, words
-from harness.tables.words import number
 
 HOSTILE = "<script>alert('x')</script> & 50% _a_ {b} \\c | d"
 

@@ -5,15 +5,16 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from harness import store, synthetic
 from harness.audit.certificate import RULES
-from harness.cell import Cell
+from harness.audit.coverage import audit_mark
+from harness.load_results import load_results
+from harness.schema.cell import Cell
 from harness.stats.estimate import Missing
-from harness.stats.load import load_results
+from harness.store import run as store
 from harness.tables import registry, trace
-from harness.tables.certificates import audit_mark
 from harness.tables.render import FORMATS
 from sglang_specbench.errors import UserError
+from tests import synthetic_run as synthetic
 
 ARMS = ("ar", "dflash", "lilicorr", "lilicorr-exact")
 

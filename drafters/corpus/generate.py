@@ -1,0 +1,143 @@
+"""Regenerate every answer of a corpus with the target, through a running SGLang server.
+
+Greedy, thinking off, at most 4,096 new tokens a turn (the paper's section 4). Each finished conversation is one line of
+the output, appended as it ends; a conversation the server failed on is a line with ``error``. A second call does only
+what is missing or failed. Lines stand in the order of finishing; training keeps the order of the file it is given.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import aiohttp
+
+from drafters.corpus.conversation import Conversation, read_rows
+from sglang_specbench.errors import UserError
+
+NEW_TOKENS = 4096
+TRIES = 3  # a restarting server refuses connections for a while
+PAUSE_S = 5.0
+
+
+def regenerate(
+    conversations: Iterable[Conversation],
+    output: Path,
+    tokenizer: Any,
+    *,
+    server: str,
+    concurrency: int,
+    on_done: Callable[[bool], None],
+) -> None:
+    """Write the conversations that ``output`` lacks; ``on_done(succeeded)`` is called for each.
+
+    Raises `UserError` before anything is written when ``server`` does not answer.
+    """
+    _mend(output)
+    done = {row["id"] for _, row in read_rows(output) if "error" not in row} if output.is_file() else set()
+    missing = (c for c in conversations if c.id not in done)
+    asyncio.run(_run(missing, output, tokenizer, server.rstrip("/"), concurrency, on_done))
+
+
+def _mend(output: Path) -> None:
+    """Cut off the half-written last line of a killed run."""
+    if output.is_file():
+        whole = output.read_bytes()
+        if not whole.endswith(b"\n"):
+            output.write_bytes(whole[: whole.rfind(b"\n") + 1])
+
+
+async def _run(
+    conversations: Iterable[Conversation],
+    output: Path,
+    tokenizer: Any,
+    server: str,
+    concurrency: int,
+    on_done: Callable[[bool], None],
+) -> None:
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+    async with aiohttp.ClientSession(server, timeout=timeout) as session:
+        answerer = Answerer(session, tokenizer, await _room(session, server))
+        waiting = iter(conversations)  # workers draw from one iterator, so a streamed corpus is never held whole
+        with output.open("a", encoding="utf-8") as handle:
+            workers = (_work(answerer, waiting, handle, on_done) for _ in range(concurrency))
+            await asyncio.gather(*workers)
+
+
+async def _room(session: aiohttp.ClientSession, server: str) -> int:
+    """Tokens that prompt and answer may have together (SGLang 0.5.23 refuses a request that could need more)."""
+    try:
+        async with session.get("/server_info") as reply:
+            reply.raise_for_status()
+            return int((await reply.json())["max_req_input_len"])
+    except aiohttp.ClientConnectorError:
+        raise UserError(f"--server {server}: nothing listens there", "start SGLang with the target first") from None
+    except (aiohttp.ClientError, TimeoutError, KeyError) as error:
+        raise UserError(f"--server {server}: no SGLang there ({error!r})", "start it with the target first") from None
+
+
+async def _work(
+    answerer: "Answerer", waiting: Iterator[Conversation], handle: TextIO, on_done: Callable[[bool], None]
+) -> None:
+    for conversation in waiting:
+        row: dict[str, Any] = {"id": conversation.id, "category": conversation.category}
+        try:
+            row |= await answerer.answer(conversation)
+        except (aiohttp.ClientError, TimeoutError, NoRoomError) as error:
+            row["error"] = str(error) or repr(error)
+        handle.write(json.dumps(row, ensure_ascii=False) + "\n")
+        handle.flush()
+        on_done("error" not in row)
+
+
+class NoRoomError(Exception):
+    """The prompt leaves no token of the server's context for an answer."""
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """The target behind ``session``; prompt and answer have ``room`` tokens together."""
+
+    session: aiohttp.ClientSession
+    tokenizer: Any
+    room: int
+
+    async def answer(self, conversation: Conversation) -> dict[str, Any]:
+        """``messages`` with every assistant turn answered anew, given the new ones before it.
+
+        A single answer comes with its ``prompt_ids`` and ``output_ids``: tokenising the text again could differ.
+        """
+        history: list[dict[str, str]] = []
+        row: dict[str, Any] = {"messages": history}
+        for message in conversation.messages:
+            if message["role"] == "assistant":
+                prompt = self.tokenizer.apply_chat_template(
+                    history, add_generation_prompt=True, enable_thinking=False, return_dict=False
+                )
+                reply = await self._generate(prompt)
+                message = {"role": "assistant", "content": reply["text"]}
+                row |= {"prompt_ids": prompt, "output_ids": reply["output_ids"]}
+            history.append(message)
+        if sum(message["role"] == "assistant" for message in history) > 1:
+            del row["prompt_ids"], row["output_ids"]
+        return row
+
+    async def _generate(self, prompt: list[int], tries: int = TRIES) -> dict[str, Any]:
+        left = self.room - len(prompt)
+        if left < 1:
+            raise NoRoomError(f"a prompt of {len(prompt)} tokens fills the server's context")
+        sampling = {"temperature": 0, "max_new_tokens": min(NEW_TOKENS, left)}
+        try:
+            async with self.session.post(
+                "/generate", json={"input_ids": prompt, "sampling_params": sampling}
+            ) as response:
+                response.raise_for_status()
+                reply: dict[str, Any] = await response.json()
+                return reply
+        except aiohttp.ClientConnectionError:
+            if tries == 1:
+                raise
+            await asyncio.sleep(PAUSE_S)
+            return await self._generate(prompt, tries - 1)

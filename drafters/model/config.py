@@ -1,0 +1,178 @@
+"""The shape of one drafter, and the config.json in which SGLang 0.5.23 reads it.
+
+Knows sizes and where SGLang looks for them (``speculative/dflash_utils.py:parse_dflash_draft_config``,
+``dspark_components/dspark_config.py``). What an arm adds stands in its ``head.Settings``; tensors are not here.
+
+``block_size`` has SGLang's meaning: it counts the anchor, except for DSpark, where the anchor's row predicts too and
+it is the number of drafted tokens (gamma).
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drafters.model.registry import package
+from drafters.model.tensor_shapes import kind, setting
+from sglang_specbench.arms import DRAFTED
+from sglang_specbench.config import from_dict, near_name
+from sglang_specbench.errors import UserError
+
+_COPIED = (  # from the target to the drafter, as the released Qwen3 drafters do
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "intermediate_size",
+    "rms_norm_eps",
+    "vocab_size",
+    "max_position_embeddings",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrafterConfig:
+    """One drafter. ``head`` is its arm's ``Settings``; ``conv_kernel_size`` 0 means no convolution."""
+
+    arm: str
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    max_position_embeddings: int
+    rope_theta: float
+    block_size: int
+    mask_token_id: int
+    target_layer_ids: tuple[int, ...]
+    num_target_layers: int
+    head: Any
+    rms_norm_eps: float = 1e-6
+    conv_kernel_size: int = 0
+    conv_group_size: int = 0
+
+    def __post_init__(self) -> None:
+        if bool(self.conv_kernel_size) != bool(self.conv_group_size):
+            raise ValueError("conv_kernel_size and conv_group_size go together: write both or none")
+        if self.conv_group_size and self.hidden_size % self.conv_group_size:
+            raise ValueError(
+                f"conv_group_size {self.conv_group_size} does not divide hidden_size {self.hidden_size}: choose another"
+            )
+        if not 0 <= self.mask_token_id < self.vocab_size:
+            raise ValueError(
+                f"mask_token_id {self.mask_token_id} is no row of the embedding: name one below {self.vocab_size}"
+            )
+        if max(self.target_layer_ids) > self.num_target_layers - 2:
+            raise ValueError(
+                f"target_layer_ids: SGLang captures no layer after {self.num_target_layers - 2}: name layers up to it"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Query rows of one block: the anchor's and one for each mask token."""
+        return self.block_size
+
+    @property
+    def drafted(self) -> int:
+        """Tokens that one block drafts."""
+        return self.block_size - int(self.head.counts_anchor)
+
+    @property
+    def first_row(self) -> int:
+        """The row of a block that predicts the first drafted token."""
+        return 0 if self.head.anchor_predicts else 1
+
+    @classmethod
+    def from_target(
+        cls, target: Mapping[str, Any], arm: str, *, mask_token_id: int, num_hidden_layers: int = 5, **model: Any
+    ) -> "DrafterConfig":
+        """A drafter for the ``target`` of this config.json, heads and widths copied from it.
+
+        ``model`` overrides any field or sets one of the arm's own settings (a recipe's ``[model]`` table); `UserError`
+        for a key that is neither.
+        """
+        settings = package(arm).Settings
+        fields = {f.name for f in dataclasses.fields(cls)} - {"arm", "head"}
+        own = {f.name for f in dataclasses.fields(settings)}
+        for key in model:
+            if key not in fields | own:
+                raise UserError(f"{arm}: unknown model setting {key!r}", near_name(key, fields | own))
+        layers = target["num_hidden_layers"]
+        values = {
+            **{name: target[name] for name in _COPIED},
+            "rope_theta": _rope_theta(target),
+            "block_size": DRAFTED + settings.counts_anchor,
+            "target_layer_ids": default_layer_ids(num_hidden_layers, layers),
+            "num_target_layers": layers,
+            "mask_token_id": mask_token_id,
+            "num_hidden_layers": num_hidden_layers,
+            **{key: value for key, value in model.items() if key in fields},
+            "arm": arm,
+            "head": {key: value for key, value in model.items() if key in own},
+        }
+        return _build(values, arm)
+
+    @classmethod
+    def from_json(cls, config: Mapping[str, Any]) -> "DrafterConfig":
+        """Read a config.json that `to_json` (or SGLang) would; `UserError` naming a missing or wrong key."""
+        arm = kind(dict(config))
+        nested = config.get("dflash_config", {})
+        if not arm:
+            raise UserError(f"config.json: no block drafter {config.get('architectures')}", "see specbench check")
+        if arm == "lilicorr" and nested.get("conv_kernel_size"):
+            arm = "lilicorr-conv"
+        fields = [f.name for f in dataclasses.fields(cls) if f.name not in ("arm", "head", "rope_theta")]
+        found = {name: setting(dict(config), name) for name in fields}
+        values = {name: value for name, value in found.items() if value is not None}
+        try:
+            head = package(arm).Settings.from_json(config)
+        except KeyError as error:
+            raise UserError(f"config.json: no {error} for {arm}", "see specbench check") from None
+        return _build({**values, "rope_theta": _rope_theta(config), "arm": arm, "head": head}, "config.json")
+
+    def to_json(self) -> dict[str, Any]:
+        """The config.json that SGLang 0.5.23 reads; bf16, like every exported checkpoint."""
+        top, nested = self.head.to_json()
+        conv = {"conv_kernel_size": self.conv_kernel_size, "conv_group_size": self.conv_group_size}
+        shared = {"mask_token_id": self.mask_token_id, "target_layer_ids": list(self.target_layer_ids)}
+        return {
+            "architectures": [self.head.architecture],
+            "model_type": "qwen3",
+            "dtype": "bfloat16",
+            **{name: getattr(self, name) for name in _COPIED},
+            "num_hidden_layers": self.num_hidden_layers,
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "tie_word_embeddings": False,
+            "rope_theta": self.rope_theta,  # absent, Qwen3Config would silently use 10000
+            "is_causal": False,  # absent, SGLang makes sliding layers causal within the block
+            "layer_types": ["full_attention"] * self.num_hidden_layers,
+            "block_size": self.block_size,
+            "num_target_layers": self.num_target_layers,
+            **top,
+            "dflash_config": {**shared, **(conv if self.conv_kernel_size else {}), **nested},
+        }
+
+
+def default_layer_ids(draft_layers: int, target_layers: int) -> tuple[int, ...]:
+    """Target layers to capture: evenly spaced from 1 to L-3 (SGLang 0.5.23 ``build_target_layer_ids``)."""
+    if draft_layers == 1:
+        return (target_layers // 2,)
+    step = (target_layers - 4) / (draft_layers - 1)
+    return tuple(round(1 + index * step) for index in range(draft_layers))
+
+
+def _rope_theta(config: Mapping[str, Any]) -> float:
+    """Transformers 5 nests what transformers 4 kept at the top level."""
+    nested = config.get("rope_parameters") or {}
+    if "rope_theta" not in config and "rope_theta" not in nested:
+        raise UserError("config.json: no rope_theta", "write the value that the model was trained with")
+    return float(config["rope_theta"] if "rope_theta" in config else nested["rope_theta"])
+
+
+def _build(values: dict[str, Any], where: str) -> DrafterConfig:
+    if isinstance(values["head"], dict):
+        values["head"] = from_dict(package(values["arm"]).Settings, values["head"], where)
+    return from_dict(DrafterConfig, values, where)

@@ -1,0 +1,135 @@
+"""A client of one SGLang server: a handful of HTTP calls, each with its way of failing.
+
+Speaks ``/generate`` with token ids of our own rendering and every sampling parameter spelt out, because the OpenAI
+routes take defaults from the model's generation_config.json. Knows nothing of cells or order.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from harness.schema.cell import Cell
+from harness.schema.failure import Failure
+from harness.serve.responses import Answer, ServerInfo
+
+INFO_TIMEOUT_S = 60.0
+FLUSH_TIMEOUT_S = 30.0  # how long the server itself waits to be idle; it answers 400 if it is not
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """``sampling_params`` of SGLang, complete: an unset one would be the server's choice."""
+
+    temperature: float
+    max_new_tokens: int
+    ignore_eos: bool
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+
+    @classmethod
+    def of(cls, cell: Cell) -> Self:
+        """What ``cell`` asks for."""
+        names = ("temperature", "max_new_tokens", "ignore_eos", "top_p", "top_k")
+        return cls(**{name: getattr(cell, name) for name in names})
+
+
+class Client:
+    """Use as ``async with``. One connection a request in flight, kept open between requests."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self.url = url.rstrip("/")
+        self.timeout_s = timeout_s
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            # the server closes a connection that was idle for 5 s (uvicorn's default): never reuse one that is near it
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=2),
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def generate(self, ids: Sequence[int], sampling: Sampling, rid: str) -> Answer:
+        """The finished answer. Raises `Failure`: timeout, aborted, invalid, or server_died (connection lost)."""
+        body = {"input_ids": list(ids), "sampling_params": asdict(sampling), "rid": rid}
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                status, text = await self._call("POST", "/generate", body)
+        except TimeoutError:
+            raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
+        if status != 200:
+            raise Failure("invalid" if status < 500 else "aborted", f"HTTP {status}: {_message(text)}")
+        answer = Answer.parse(decoded(text, "/generate"))
+        if answer.finish == "abort":
+            raise Failure("aborted", answer.finish_message or "the server aborted the request")
+        return answer
+
+    async def info(self) -> ServerInfo:
+        """``/server_info``, with the scheduler's live state. Raises `Failure`."""
+        try:
+            async with asyncio.timeout(INFO_TIMEOUT_S):
+                status, text = await self._call("GET", "/server_info")
+        except TimeoutError:
+            raise Failure("server_died", f"/server_info did not answer within {INFO_TIMEOUT_S:g} s") from None
+        if status != 200:
+            raise Failure("invalid", f"/server_info: HTTP {status}")
+        return ServerInfo.parse(decoded(text, "/server_info"))
+
+    async def flush_cache(self) -> None:
+        """Empty the prefix cache and reset the counters; waits until the server is idle. Raises `Failure`."""
+        try:
+            async with asyncio.timeout(FLUSH_TIMEOUT_S + INFO_TIMEOUT_S):
+                status, text = await self._call("POST", f"/flush_cache?timeout={FLUSH_TIMEOUT_S:g}")
+        except TimeoutError:
+            raise Failure("server_died", "/flush_cache did not answer") from None
+        if status != 200:
+            raise Failure("invalid", f"/flush_cache: HTTP {status}: {_message(text)}")
+
+    async def freeze_gc(self) -> None:
+        """Spare the server's processes full garbage collections over what exists by now. Raises `Failure`."""
+        status, text = await self._call("POST", "/freeze_gc")
+        if status != 200:
+            raise Failure("invalid", f"/freeze_gc: HTTP {status}: {_message(text)}")
+
+    async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
+        try:
+            async with self._session.request(method, self.url + path, json=body) as answer:
+                return answer.status, await answer.text()
+        except aiohttp.ClientError as error:
+            raise Failure("server_died", f"{path}: {error or type(error).__name__}") from None
+
+
+def server_info(url: str) -> ServerInfo:
+    """`Client.info`, for callers without a loop."""
+
+    async def ask() -> ServerInfo:
+        async with Client(url, timeout_s=INFO_TIMEOUT_S) as client:
+            return await client.info()
+
+    return asyncio.run(ask())
+
+
+def decoded(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failure("invalid", f"{where} answered what is not JSON: {text[:80]!r}") from None
+
+
+def _message(text: str) -> str:
+    """The error message in an SGLang error body, or its first line."""
+    try:
+        error = json.loads(text)["error"]
+        return str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, KeyError, TypeError):
+        return text.strip().splitlines()[0][:200] if text.strip() else "no text"

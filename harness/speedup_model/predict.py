@@ -1,0 +1,93 @@
+"""Predicted against measured: the roofline's speedup for every arm of a run, with what it leaves unexplained.
+
+For each setting the model gets the measured acceptance length and the published sizes, and predicts the time:
+
+  t_AR     roofline of one position a sequence, plus an overhead
+  t_block  roofline of the verification (16 positions), plus that of the drafter (one pass over 16), plus two overheads
+  speedup  tau * t_AR / t_block
+
+The overhead of a pass is not in any data sheet. It is calibrated on autoregressive decoding of the same run: what a
+measured token takes beyond its roofline. So AR itself is no test of the model, and the other arms are. The head of an
+arm is not in the model: it is part of the residual, as are prefill and queueing.
+"""
+
+from dataclasses import dataclass, replace
+
+from harness.speedup_model import presets
+from harness.speedup_model.roofline import Hardware, step
+from harness.speedup_model.shape import Shape
+from harness.stats.estimate import Estimate
+from harness.stats.results import Results
+from harness.stats.setting import AVERAGE, Setting
+from sglang_specbench.arms import ARMS, WINDOW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """One arm at one setting; times in milliseconds of one stream, ``residual`` = measured / predicted - 1."""
+
+    setting: Setting
+    tau: float
+    token_ms: float  # an AR token, as measured
+    overhead_ms: float  # calibrated, a pass
+    block_ms: float  # predicted
+    predicted: float  # speedup
+    measured: float  # speedup
+
+    @property
+    def residual(self) -> float:
+        """What the model leaves: positive where the arm is faster than predicted."""
+        return self.measured / self.predicted - 1
+
+
+def block_drafter(target: Shape, layers: int = 5) -> Shape:
+    """The common backbone of the block drafters: ``layers`` of the target's kind, its output head, a projection.
+
+    The projection takes as many captured hidden states as there are layers (five of each in the paper's set-up).
+    """
+    return replace(target, layers=layers, tied=True, projection=layers * target.hidden**2)
+
+
+def predictions(results: Results, target: Shape, hardware: Hardware, context: float) -> list[Prediction]:
+    """Every setting of ``results`` that has acceptance length, speedup and an AR throughput beside it."""
+    found = (_prediction(results, setting, target, hardware, context) for setting in results.settings())
+    return [p for p in found if p is not None]
+
+
+def _prediction(
+    results: Results, setting: Setting, target: Shape, hardware: Hardware, context: float
+) -> Prediction | None:
+    if setting.arm not in ARMS or setting.benchmark == AVERAGE or setting.category:
+        return None
+    tau, gain = results.get(setting, "tau"), results.get(setting, "speedup")
+    rate, own = results.get(setting.of("ar"), "throughput"), results.get(setting, "throughput")
+    if not isinstance(tau, Estimate) or not isinstance(rate, Estimate):
+        return None
+    if isinstance(gain, Estimate):
+        measured = gain.value
+    elif isinstance(own, Estimate):
+        measured = own.value / rate.value
+    else:
+        return None
+    batch = setting.concurrency
+    token_ms = 1000 * batch / rate.value
+    overhead_ms = max(0.0, token_ms - 1000 * step(target, hardware, batch, 1, context).seconds)
+    passes = (step(shape, hardware, batch, WINDOW, context).seconds for shape in (target, block_drafter(target)))
+    block_ms = 1000 * sum(passes) + 2 * overhead_ms
+    return Prediction(
+        setting=setting,
+        tau=tau.value,
+        token_ms=token_ms,
+        overhead_ms=overhead_ms,
+        block_ms=block_ms,
+        predicted=tau.value * token_ms / block_ms,
+        measured=measured,
+    )
+
+
+def hardware_of(results: Results) -> Hardware | None:
+    """The preset whose name is in the run's device name (``NVIDIA H100 80GB HBM3``) or None; the paper's is an H100."""
+    if results.cells is None:
+        return presets.hardware("h100")
+    device = str(results.cells.env_device_name.iloc[0]).lower()
+    return next((presets.hardware(name) for name in presets.tables("hardware.toml") if name in device), None)

@@ -1,0 +1,96 @@
+"""One ok cell, or one category of it, as draws of every quantity.
+
+Knows how a cell's totals become numbers, and how a cell is set against the AR cells of its allocation. Knows nothing of
+seeds and repeats: ``measure`` averages over them.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.stats import acceptance, closure, speed
+from harness.stats.estimate import Draws
+from harness.stats.prompt_totals import COLUMNS, Panel
+from harness.stats.setting import Setting
+
+SURVIVAL = tuple(f"a{i}" for i in range(1, 16))
+METHODS = {
+    **acceptance.LEDGER,
+    **speed.METHODS,
+    **closure.METHODS,
+    **{name: f"share of blocks that accept slot {name[1:]}" for name in SURVIVAL},
+    "speedup": "throughput / AR throughput of the same allocation",
+    "steady_throughput": "tokens/s while exactly c conversations were in flight",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class Measured:
+    """``draws`` by quantity; ``note`` says which requests were left out."""
+
+    cell: Any  # named tuple of store.load's columns
+    setting: Setting
+    prompts: int
+    draws: dict[str, Draws]
+    note: str
+
+
+def setting_of(cell: Any, category: str = "") -> Setting:
+    """Where a cell's number stands; ``cell`` has `harness.schema.cell.Cell`'s fields."""
+    return Setting(
+        target=cell.target,
+        arm=cell.arm,
+        benchmark=cell.prompt_set,
+        tier=cell.tier,
+        temperature=cell.temperature,
+        concurrency=cell.concurrency,
+        category=category,
+    )
+
+
+def measured(panel: Panel, index: int, category: str = "") -> Measured:
+    """Cell number ``index`` of the panel; a category's wall is its share by time in flight."""
+    cell, totals = panel.cells[index], panel.totals(index, category)
+    time = cell.wall_s * totals["latency"] / panel.sums[index, :, COLUMNS.index("latency")].sum()
+    draws = {**acceptance.ledger(totals), **speed.speeds(totals, time, cell.concurrency)}
+    if not category:
+        draws |= closure.factors(totals, time, cell.concurrency)
+        draws |= dict(zip(SURVIVAL, acceptance.survival(totals), strict=True))
+    if cell.proposal == "none":
+        draws = {name: d for name, d in draws.items() if np.isfinite(d[0])}
+    return Measured(
+        cell=cell,
+        setting=setting_of(cell, category),
+        prompts=panel.size(category),
+        draws=draws,
+        note=_note(totals),
+    )
+
+
+def _note(totals: Mapping[str, Draws]) -> str:
+    failed, uncounted = int(totals["failed"][0]), int(totals["uncounted"][0])
+    parts = [f"{failed} failed requests are left out"] if failed else []
+    if uncounted:
+        parts.append(f"{uncounted} requests without usable counts are left out of tau")
+    return "; ".join(parts)
+
+
+def add_speedups(cells: Sequence[Measured]) -> None:
+    """Give each its ``speedup`` and closure where its allocation holds AR at the same place.
+
+    AR of the same seed is taken if there is any, else all AR cells of the allocation.
+    """
+    baselines: dict[tuple[Setting, object], list[Measured]] = defaultdict(list)
+    for m in cells:
+        if m.setting.arm == "ar":
+            baselines[m.setting, m.cell.allocation].append(m)
+    for m in cells:
+        found = baselines.get((m.setting.of("ar"), m.cell.allocation), [])
+        same = [ar.draws for ar in found if ar.cell.seed == m.cell.seed] or [ar.draws for ar in found]
+        if same:
+            m.draws["speedup"] = m.draws["throughput"] / np.mean([ar["throughput"] for ar in same], axis=0)
+            if m.setting.arm != "ar" and not m.setting.category:
+                m.draws |= closure.residuals(m.draws, same)

@@ -1,0 +1,110 @@
+"""What a plan needs to know of this machine: model folders and digests, prompt sets, the device.
+
+The reading half of planning; `plan.expand` is the pure half.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.prompts import load as prompts
+from harness.prompts.chat_template import render_digest
+from harness.prompts.manifest import Manifest, known, manifest
+from harness.prompts.prompt_set import PromptSet
+from harness.sweep import models
+from harness.sweep.models import Model
+from harness.sweep.sweep import Sweep
+from sglang_specbench import checkpoint
+from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.config import near_name
+from sglang_specbench.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything that the names in one sweep stand for."""
+
+    device: str  # cuda | cpu
+    dtype: str  # bfloat16 | float32
+    targets: Mapping[str, Model]
+    drafters: Mapping[tuple[str, str], Model]  # (target, checkpoint name)
+    renders: Mapping[str, str]  # target -> digest of recipe, tokenizer and chat template
+    manifests: Mapping[str, Manifest]
+    sets: Mapping[str, PromptSet]  # those that are here
+    missing_sets: Mapping[str, str]  # set -> reason and the command that mends it
+
+    @property
+    def missing_models(self) -> tuple[Model, ...]:
+        """Those that are not on this machine, each source once."""
+        found = [*self.targets.values(), *self.drafters.values()]
+        return tuple({m.source: m for m in reversed(found) if m.folder is None}.values())[::-1]
+
+
+def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
+    """Look up everything that ``sweep`` names. Reads files; no network.
+
+    Raises `UserError` for a missing folder, a checkpoint that its arm would not serve as what it is called, or an
+    arm that this device cannot run. Hub ids that are not downloaded and absent prompt sets are in the result.
+    """
+    device = sweep.server.device if sweep.server.device != "auto" else detect_device()
+    dtype = sweep.server.dtype
+    targets = {
+        name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
+    }
+    names = dict.fromkeys(name for panel in sweep.panel for name in panel.sets)
+    here = known(data_dirs)
+    for name in names:
+        if name not in here:
+            raise UserError(f"{sweep.where}: panel.sets: unknown prompt set {name!r}", near_name(name, here))
+    sets, missing = _sets(names, data_dirs)
+    return Inputs(
+        device=device,
+        dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
+        targets=targets,
+        drafters=_drafters(sweep, targets, device),
+        renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
+        manifests={name: manifest(name, data_dirs) for name in names},
+        sets=sets,
+        missing_sets=missing,
+    )
+
+
+def detect_device() -> str:
+    """Cuda where NVIDIA's driver tools are, else cpu; asks no framework."""
+    return "cuda" if shutil.which("nvidia-smi") else "cpu"
+
+
+def _drafters(sweep: Sweep, targets: Mapping[str, Model], device: str) -> dict[tuple[str, str], Model]:
+    found: dict[tuple[str, str], Model] = {}
+    for target, arm in _pairs(sweep):
+        if device == "cpu" and "cuda" in arm.needs:
+            raise UserError(f"{sweep.where}: arm {arm.name!r} runs on cuda only", "leave it out, or set server.device")
+        if not arm.checkpoint:
+            continue
+        key = (target, arm.checkpoint)
+        if key not in found:
+            source = sweep.target[target].drafters[arm.checkpoint]
+            found[key] = models.resolve(source, f"{sweep.where}: target.{target}.drafters.{arm.checkpoint}")
+        folder = found[key].folder
+        if folder:
+            checkpoint.check(folder, arm, targets[target].folder)
+    return found
+
+
+def _pairs(sweep: Sweep) -> Iterator[tuple[str, Arm]]:
+    pairs = ((t, a) for panel in sweep.panel for t in sweep.targets_of(panel) for a in panel.arms)
+    for target, name in dict.fromkeys(pairs):
+        yield target, get_arm(name)
+
+
+def _sets(
+    names: Sequence[str] | Mapping[str, None], data_dirs: Sequence[Path]
+) -> tuple[dict[str, PromptSet], dict[str, str]]:
+    found, missing = {}, {}
+    for name in names:
+        try:
+            found[name] = prompts.load(name, data_dirs)
+        except prompts.MissingSet as error:
+            missing[name] = str(error)
+    return found, missing

@@ -1,0 +1,163 @@
+"""A sweep: what somebody wants measured, as written in a TOML file.
+
+Knows the file's keys, their defaults and their limits. Reads no checkpoint, no prompt set and no device: `inputs`
+resolves those, `plan` expands the result. Relative model paths start at the working folder, so that the copy of the
+file in a run folder means the same.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from sglang_specbench.arms import get_arm
+from sglang_specbench.config import from_dict, load_toml, near_name
+from sglang_specbench.errors import UserError
+
+AR = "ar"
+_FOLDER = re.compile(r"\w[\w.-]*")  # a run is kept in results/runs/NAME
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSpec:
+    """One ``[target.NAME]``: the model served, and where each trained drafter of it lies."""
+
+    path: str  # a model source: folder, "mini:NAME", "trained:NAME" or "ORG/NAME[@REVISION]" (see `models`)
+    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint name (`Arm.checkpoint`) -> model source
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetSpec:
+    """One ``[panel.sets.NAME]``: how much of a prompt set is taken."""
+
+    prompts: int = 0  # 0 = all of it
+    max_new_tokens: int = 0  # 0 = the manifest's
+    tiers: tuple[str, ...] = ()  # one cell per tier; () = the whole set
+
+    def __post_init__(self) -> None:
+        _not_negative("prompts", self.prompts)
+        _not_negative("max_new_tokens", self.max_new_tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One ``[[panel]]``: the product of its lists. Panels of one sweep share servers; equal cells are run once."""
+
+    arms: tuple[str, ...]
+    sets: dict[str, SetSpec]
+    targets: tuple[str, ...] = ()  # () = every target
+    temperatures: tuple[float, ...] = (0.0,)
+    seeds: tuple[int, ...] = (42,)  # at temperature 0 only the first is used
+    concurrency: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        for key in ("arms", "sets", "temperatures", "seeds", "concurrency"):
+            if not getattr(self, key):
+                raise ValueError(f"{key} is empty and nothing would be measured: name at least one")
+        for c in self.concurrency:
+            if c < 1:
+                raise ValueError(f"concurrency {c} is not at least 1: write 1 or more")
+        for t in self.temperatures:
+            if not 0 <= t < math.inf:
+                raise ValueError(f"temperature {t:g} is {'negative' if t < 0 else 'no number'}: write 0 or more")
+        for seed in self.seeds:
+            _not_negative("seeds", seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSpec:
+    """``[server]``: what holds for every server of the sweep."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on cuda, float32 on cpu
+    args: tuple[str, ...] = ()  # added to every arm's command line, in order
+    context_length: int = 8192  # tokens; prompt + answer must fit
+    start_timeout_s: float = 900.0
+    request_timeout_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for key in ("context_length", "start_timeout_s", "request_timeout_s"):
+            if not getattr(self, key) > 0:  # nor nan
+                raise ValueError(f"{key} {getattr(self, key):g} is not above 0: write a positive number")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The whole file. ``source`` is its text, kept beside the results; ``where`` its path, for messages."""
+
+    name: str
+    target: dict[str, TargetSpec]
+    panel: tuple[Panel, ...]
+    title: str = ""
+    repeats: int = 1  # allocations per target and seed: A/A repeats and the noise floor come from them
+    order: Literal["abba", "fixed"] = "abba"  # abba: odd repeats run the arms backwards
+    min_wall_s: float = 0.0  # a cell measured for less time carries a caution
+    server: ServerSpec = field(default_factory=ServerSpec)
+    source: str = field(default="", compare=False)
+    where: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not _FOLDER.fullmatch(self.name):
+            raise ValueError(f"name {self.name!r} names no run folder: write letters, digits, '-', '_' and '.'")
+        if self.repeats < 1:
+            raise ValueError(f"repeats {self.repeats} is not at least 1: write 1 or more")
+        if not self.target or not self.panel:
+            raise ValueError("nothing to measure: write at least one [target.NAME] and one [[panel]]")
+
+    def targets_of(self, panel: Panel) -> tuple[str, ...]:
+        """Names of the targets that ``panel`` measures."""
+        return panel.targets or tuple(self.target)
+
+
+def shipped() -> dict[str, Path]:
+    """The sweeps that come with the package, by name."""
+    folder = Path(str(resources.files("harness.sweep") / "shipped"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load(source: str | Path) -> Sweep:
+    """The sweep in the TOML file ``source``, or the shipped one of that name.
+
+    Raises `UserError` naming file, key and remedy for anything that is wrong in it.
+    """
+    path = _locate(source)
+    table = load_toml(path)
+    for key in ("source", "where"):
+        if key in table:
+            raise UserError(f"{path}: unknown key {key!r}", "remove it")
+    sweep = from_dict(Sweep, {**table, "source": path.read_text(encoding="utf-8"), "where": str(path)}, str(path))
+    _check_names(sweep)
+    return sweep
+
+
+def _locate(source: str | Path) -> Path:
+    path, known = Path(source), shipped()
+    if path.exists() or path.suffix == ".toml":
+        return path
+    if str(source) not in known:
+        raise UserError(f"{source}: neither a sweep file nor a shipped sweep", near_name(str(source), known))
+    return known[str(source)]
+
+
+def _check_names(sweep: Sweep) -> None:
+    """Arms, targets and drafters that a panel names must exist."""
+    for i, panel in enumerate(sweep.panel):
+        where = f"{sweep.where}: panel[{i}]"
+        for name in panel.targets:
+            if name not in sweep.target:
+                raise UserError(f"{where}: targets: unknown target {name!r}", near_name(name, sweep.target))
+        for arm_name in panel.arms:
+            checkpoint = get_arm(arm_name, f"{where}: arms").checkpoint
+            for target in sweep.targets_of(panel):
+                if checkpoint and checkpoint not in sweep.target[target].drafters:
+                    raise UserError(
+                        f"{sweep.where}: target.{target}.drafters: no {checkpoint!r}, which arm {arm_name!r} needs",
+                        f'add {checkpoint} = "FOLDER or hub id"',
+                    )
+
+
+def _not_negative(key: str, value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{key} {value} is negative: write 0 or more")

@@ -1,0 +1,71 @@
+"""Predicted against measured on the paper's printed numbers, and on a run made up to follow the model."""
+
+from statistics import median
+
+import pytest
+
+from harness.commands.model import measured_lines, roofline_lines
+from harness.load_results import load_results
+from harness.speedup_model import presets
+from harness.speedup_model.predict import block_drafter, predictions
+from harness.speedup_model.roofline import step
+from harness.stats.estimate import Estimate
+from harness.stats.results import Results
+from harness.stats.setting import Setting
+from sglang_specbench.errors import UserError
+
+QWEN, H100 = presets.shape("qwen3-8b"), presets.hardware("h100")
+
+
+def test_the_drafter_has_the_published_size():
+    """About 1.049 billion parameters for Qwen3-8B without embeddings (five layers and the projection)."""
+    drafter = block_drafter(QWEN)
+    assert drafter.parameters - QWEN.vocabulary * QWEN.hidden == pytest.approx(1.049e9, rel=0.01)
+
+
+def test_the_paper_is_within_ten_per_cent():
+    """The roofline with AR's own overhead and nothing fitted, on the greedy 8B settings.
+
+    HumanEval is left out, as in the paper's Table 3: its short answers make prefill a fifth of the time.
+    """
+    found = [p for p in predictions(load_results("paper"), QWEN, H100, 512) if p.setting.target == "Qwen3-8B"]
+    greedy = [
+        abs(p.residual) for p in found if (p.setting.temperature, p.setting.benchmark != "humaneval") == (0, True)
+    ]
+    assert len(greedy) == 40  # eight sets, five drafters
+    assert median(greedy) < 0.05
+    assert max(greedy) < 0.10
+
+
+def test_a_run_that_follows_the_model_leaves_no_residual():
+    overhead, tau, batch = 1.5, 5.0, 4
+    token = 1000 * step(QWEN, H100, batch, 1, 512).seconds + overhead
+    passes = step(QWEN, H100, batch, 16, 512).seconds + step(block_drafter(QWEN), H100, batch, 16, 512).seconds
+    block = 1000 * passes + 2 * overhead
+    place = Setting(target="Qwen3-8B", arm="dflash", benchmark="gsm8k", temperature=0.0, concurrency=batch)
+
+    def number(value):
+        return Estimate(value, None, None, 1, "made up")
+
+    results = Results(name="made up")
+    results.put(place, "tau", number(tau))
+    results.put(place, "throughput", number(batch * tau / block * 1000))
+    results.put(place.of("ar"), "throughput", number(batch / token * 1000))
+    (only,) = predictions(results, QWEN, H100, 512)
+    assert only.overhead_ms == pytest.approx(overhead)
+    assert only.measured == pytest.approx(tau * token / block)
+    assert only.residual == pytest.approx(0)
+
+
+def test_the_command_prints_the_regime():
+    regime = roofline_lines("llama-3.1-8b", "h100", 4, 512)["regime"][0]
+    assert (round(regime["critical context"]), regime["free up to batch"]) == (1755, 104)
+    assert roofline_lines("llama-3.1-8b", "h100", 4, 4096)["regime"][0]["free up to batch"] == "any"
+
+
+def test_only_the_targets_that_a_preset_is_for():
+    """The paper has Qwen3-8B and Qwen3-4B; each is predicted by its own sizes."""
+    both, one = (measured_lines("paper", target, "h100", 512) for target in ("", "qwen3-8b"))
+    assert len(one) == len([line for line in both if "Qwen3-8B" in line["setting"]]) < len(both)
+    with pytest.raises(UserError, match=r"has no target 'llama-3\.1-8b' .it has Qwen3-"):
+        measured_lines("paper", "llama-3.1-8b", "h100", 512)
