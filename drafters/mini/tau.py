@@ -72,7 +72,7 @@ def summarise(counts: dict[str, Counts]) -> list[dict[str, Any]]:
 SCALE = (
     "The order of the arms here is not the order at the paper's scale: these weights were trained briefly, and "
     "LiLiCorr's head starts almost blind to the candidates' tokens, because the mini target's embeddings are about "
-    "twenty times smaller than its hidden states. The other heads have token tables of their own and do not depend on it."
+    "twenty times smaller than its hidden states. The other heads have token tables of their own."
 )
 
 
