@@ -61,14 +61,13 @@ def dashboard(
     from harness.gate import record
     from harness.gate.history import read
     from harness.load_results import load_results
-    from harness.store import run as store
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 
     entries = read(history)
     results = load_results(run) if run else None
-    if run and run not in [e.run for e in entries]:
-        entries.append(record.entry(run, store.load(Path(run)), ""))
+    if results and run not in [e.run for e in entries]:
+        entries.append(record.entry(run, results, ""))
     if not entries:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
     pages = build(

@@ -13,6 +13,7 @@ from typing import Any
 from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
 from harness.schema.atomic_file import write_text
+from harness.schema.comparable import CERTIFIED
 from sglang_specbench.errors import UserError
 
 # what readers of the file rely on
@@ -47,14 +48,18 @@ def load_all(folder: Path) -> list[dict[str, Any]]:
 
 
 def speaks_for(found: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    """Is a certificate about a cell with these values (arm, digests, versions, device, dtype, server)."""
+    """Is a certificate about a cell with these values: those fields that `comparable` marks as certified."""
     if found["rules"] != RULES:
         return False
     versions = tuple(f"{name} {version}" for name, version in found["versions"].items())
     own = {**found, **{key: found["attestation"].get(key) for key in ("device", "dtype")}, "versions": versions}
-    same = all(own[key] == cell[key] for key in ("arm", "target_digest", "draft_digest", "device", "dtype"))
-    lists = all(sorted(own[key]) == sorted(cell[key]) for key in ("versions", "server"))
-    return same and lists
+    return all(_same(own[key], cell[key]) for key in CERTIFIED)
+
+
+def _same(own: Any, other: Any) -> bool:
+    """Equal; lists in any order."""
+    listed = isinstance(own, list | tuple)
+    return bool(sorted(own) == sorted(other) if listed else own == other)
 
 
 def write(certificate: Certificate, place: Path) -> Certificate:

@@ -26,7 +26,6 @@ def tables(
     trace: Annotated[str, typer.Option(help="TABLE:ROW:COLUMN: print what is behind that number")] = "",
 ) -> None:
     """The paper's tables, and ours, from a run."""
-    from harness.audit.coverage import read, unaudited
     from harness.load_results import load_results
     from harness.paper import published
     from harness.tables import registry
@@ -37,8 +36,6 @@ def tables(
         raise UserError(f"--format: unknown format {format!r}", near_name(format, FORMATS))
     folders = [Path(run) for run in runs if run != published.NAME]
     results = load_results(*runs)
-    if results.cells is not None:
-        results.unaudited = unaudited(results.cells, read(folders))
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if trace:
         name, row, column = tracing.address(trace)

@@ -16,7 +16,7 @@
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.schema.header import MERGE_KEYS, Header
+from harness.schema import comparable
+from harness.schema.cell import Cell
+from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_file
 from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
@@ -90,7 +92,7 @@ def clean(run_dir: Path) -> list[Path]:
 
 
 def load(run_dir: Path, outputs: bool = False) -> Frames:
-    """Both frames of a run; `UserError` if its ok cells were measured under unlike conditions (`MERGE_KEYS`)."""
+    """Both frames of a run; `UserError` if its ok cells were measured under unlike conditions (`comparable`)."""
     columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
     files = cell_files(run_dir)
     tables = [cell_file.read_table(path, columns) for path in files]
@@ -120,18 +122,15 @@ def merge(sources: Sequence[Path], out: Path) -> None:
         partial.replace(cells_dir(out) / name)
 
 
-def check_alike(found: Mapping[Path, Header]) -> None:
-    """`UserError` if two ok cells differ in one of `MERGE_KEYS`, naming the key and both values."""
-    first: dict[str, tuple[Any, Path]] = {}
-    for path, header in found.items():
-        for key in MERGE_KEYS if header.outcome == "ok" else ():
-            value = header.environment.get(key)
-            wanted, owner = first.setdefault(key, (value, path))
-            if value != wanted:
-                raise UserError(
-                    f"unlike cells: {key} is {wanted!r} in {owner} and {value!r} in {path}",
-                    "keep runs of unlike machines or versions in folders of their own",
-                )
+def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> None:
+    """`UserError` naming field and both values if two ok cells, or one and a planned cell, may not stand side by side.
+
+    `harness.schema.comparable` says in which fields they must agree.
+    """
+    lines = [(str(path), comparable.facts(_flat(header))) for path, header in found.items() if header.outcome == "ok"]
+    waiting = [("the plan", comparable.facts(vars(cell))) for cell in planned]
+    for unlike in comparable.unlike([*lines, *waiting]):
+        raise UserError(str(unlike), "keep runs of unlike machines, versions or settings in folders of their own")
 
 
 def cells_dir(run_dir: Path) -> Path:

@@ -69,6 +69,11 @@ def _notes(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     yield from (f"Caution: {note}" for note in dict.fromkeys(cautions))
 
 
+def absence_notes(results: Results) -> Iterator[str]:
+    """What the run as a whole lacks: stands under whatever shows a number of it."""
+    yield from (f"Caution: {note}" for note in results.notes)
+
+
 def audit_notes(results: Results) -> Iterator[str]:
     """What the daggers mean, the worst first."""
     said = {"fail": "FAILED its audit", "inconclusive": "inconclusively audited", "unaudited": "unaudited"}
