@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.sweep.plan import Plan, PlannedLaunch, read
+from sglang_specbench.console import Console
 
 
 def status(

@@ -15,6 +15,7 @@ from typing import Literal
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_text
 
 AR = "ar"
 _FOLDER = re.compile(r"\w[\w.-]*")  # a run is kept in results/runs/NAME
@@ -127,7 +128,7 @@ def load(source: str | Path) -> Sweep:
     for key in ("source", "where"):
         if key in table:
             raise UserError(f"{path}: unknown key {key!r}", "remove it")
-    sweep = from_dict(Sweep, {**table, "source": path.read_text(encoding="utf-8"), "where": str(path)}, str(path))
+    sweep = from_dict(Sweep, {**table, "source": read_text(path), "where": str(path)}, str(path))
     _check_names(sweep)
     return sweep
 

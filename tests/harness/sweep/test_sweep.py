@@ -36,13 +36,13 @@ MISTAKES = {
     ),
     "no temperature": (
         ("temperatures = [0]", "temperatures = [nan]"),
-        "temperature nan is no number",
-        "write 0 or more",
+        "temperatures[0]: nan is no finite number",
+        "write a number",
     ),
     "negative prompts": (("prompts = 4", "prompts = -1"), "prompts -1 is negative", "write 0 or more"),
     "empty list": (("seeds = [42]", "seeds = []"), "seeds is empty", "name at least one"),
     "no drafter": (('dflash = "/models/dflash"\n', ""), "target.toy.drafters: no 'dflash'", "add dflash ="),
-    "broken TOML": (("[[panel]]", "[[panel]"), "not valid TOML", "mend the line"),
+    "broken TOML": (("[[panel]]", "[[panel]"), "not valid TOML", "correct the line it names"),
     "bad order": (
         ('name = "t"', 'name = "t"\norder = "abab"'),
         "order: 'abab' is not one of 'abba', 'fixed'",
