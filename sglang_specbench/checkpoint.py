@@ -21,6 +21,7 @@ SELECTOR = (
 )
 REMEDY = "export the checkpoint again, or download it again"
 TENSORS_BYTES = 1 << 40  # of one safetensors file
+MOST_LAYERS = 10_000
 INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.safetensors")
 _KINDS = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
@@ -67,6 +68,9 @@ def read_config(path: Path) -> dict[str, Any]:
     for key in ("dflash_config", "rope_parameters"):
         if not isinstance(config.get(key) or {}, dict):
             raise UserError(f"{path}: {key}: expected an object, got {str(config[key])[:80]}", REMEDY)
+    layers = config.get("num_hidden_layers")
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise UserError(f"{path}: num_hidden_layers: {layers:,} is more than {MOST_LAYERS:,}", REMEDY)
     return config
 
 

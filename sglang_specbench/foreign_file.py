@@ -5,9 +5,11 @@ raises while it reads becomes a `UserError` that names the file (and line) and t
 their types, is the caller's to check: see `config.from_dict`.
 """
 
+import codecs
 import contextlib
 import json
 import math
+import re
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ DIGITS = 20  # of a whole number: 64 bits
 SHOWN = 200  # characters of a library's own words
 
 REMEDY = "check the file"
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # an escape that may be half of a surrogate pair
 
 
 class Lines(Protocol):
@@ -73,39 +76,30 @@ def json_lines(path: Path, remedy: str = REMEDY, handle: Lines | None = None) ->
     """(``path:line``, object) of every line that is not blank; ``handle``: the unpacked bytes of a packed file."""
     with contextlib.ExitStack() as stack:
         source: Lines = handle or stack.enter_context(open_file(path, LINES_BYTES, remedy))
-        seen, number = 0, 0
-        while True:
-            with reading(path, remedy):
-                line = source.readline(LINE_BYTES + 1)
-            if not line:
-                return
-            seen, number = seen + len(line), number + 1
-            if len(line) > LINE_BYTES or seen > LINES_BYTES:
-                raise UserError(
-                    f"{path}:{number}: more than {LINE_BYTES:,} bytes a line or {LINES_BYTES:,} in all", remedy
-                )
-            text = decoded(line, f"{path}:{number}", remedy)
-            if text.strip():
-                yield (
-                    f"{path}:{number}",
-                    _object(json_value(text, f"{path}:{number}", remedy), f"{path}:{number}", remedy),
-                )
+        seen, lines = 0, iter(lambda: source.readline(LINE_BYTES + 1), b"")
+        with reading(path, remedy):
+            for number, line in enumerate(lines, 1):
+                where, seen = f"{path}:{number}", seen + len(line)
+                if len(line) > LINE_BYTES or seen > LINES_BYTES:
+                    raise UserError(f"{where}: more than {LINE_BYTES:,} bytes a line or {LINES_BYTES:,} in all", remedy)
+                if text := decoded(line, where, remedy).strip():
+                    yield where, _object(json_value(text, where, remedy), where, remedy)
 
 
 def json_value(text: str, where: str, remedy: str = REMEDY) -> Any:
     """The value of a JSON text: no NaN, no infinity, no number beyond 64 bits, no text that UTF-8 cannot hold."""
     try:
-        value = json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_no_constant)
+        value = _JSON.decode(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON that can be used: {_words(error)}", remedy) from None
-    _check_values(value, where, remedy, deep=text.count("[") + text.count("{") > DEPTH, odd="\\u" in text)
+    _check_values(value, where, remedy, deep=text.count("[") + text.count("{") > DEPTH, odd=bool(_HALF.search(text)))
     return value
 
 
 def decoded(data: bytes, where: str, remedy: str = REMEDY) -> str:
     """``data`` as UTF-8, without a byte order mark."""
     try:
-        return data.decode("utf-8-sig")
+        return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{where}: not UTF-8: byte {error.start} is 0x{data[error.start]:02x}", remedy) from None
 
@@ -195,3 +189,6 @@ def _words(error: BaseException) -> str:
         return f"nested more than {DEPTH} deep"
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:SHOWN]
+
+
+_JSON = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=_no_constant)

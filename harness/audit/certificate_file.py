@@ -13,6 +13,7 @@ from typing import Any
 from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
 from harness.schema.atomic_file import write_text
+from harness.schema.file_name import file_name
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_object
 
@@ -27,13 +28,16 @@ KINDS = {
 
 def path(folder: Path, target: str, arm: str, proposal: str, device: str) -> Path:
     """Where the certificate of an arm lies."""
-    return folder / f"{target}-{arm}-{proposal}-{device}.json"
+    return folder / f"{file_name(target)}-{arm}-{proposal}-{device}.json"
 
 
 def load(place: Path) -> dict[str, Any]:
     """A certificate's JSON; `UserError` if the file is not one. By other rules it holds whatever it held."""
-    found = read_object(place, REMEDY)
-    wrong = [key for key in ("verdict", "date") if not isinstance(found.get(key), str)]
+    try:
+        found = read_object(place, REMEDY)
+    except UserError as error:
+        raise UserError(f"{place}: not a certificate: {error.message}", REMEDY) from None
+    wrong = [] if isinstance(found.get("verdict"), str) else ["verdict"]
     if not wrong and found.get("rules", 1) != RULES:
         return {"rules": 1, **found}  # it speaks for nothing now
     wrong += [key for key, kind in KINDS.items() if not isinstance(found.get(key), kind)]

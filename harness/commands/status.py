@@ -76,5 +76,5 @@ def _counts(launch: PlannedLaunch, headers: Mapping[str, Header]) -> tuple[int, 
 
 def _log(run: Path, failed: Header) -> str:
     """Where the whole server log lies, if it is still there."""
-    logs = sorted((run / "logs").glob(f"*{failed.launch}*")) if failed.launch else []
+    logs = sorted(p for p in (run / "logs").glob("*") if failed.launch in p.name) if failed.launch else []
     return f" (log: {logs[0]})" if logs else ""

@@ -48,7 +48,7 @@ MISTAKES = {
         "order: 'abab' is not one of 'abba', 'fixed'",
         "write one of them",
     ),
-    "no repeats": (('name = "t"', 'name = "t"\nrepeats = 0'), "repeats 0 is not at least 1", "write 1 or more"),
+    "no repeats": (('name = "t"', 'name = "t"\nrepeats = 0'), "repeats 0 is not from 1 to 1000", "write such a number"),
     "no time": (("[[panel]]", "[server]\nstart_timeout_s = 0\n[[panel]]"), "start_timeout_s 0 is", "a positive number"),
     "no arms": (('arms = ["ar", "dflash"]\n', ""), "panel[0]: missing key 'arms'", "add it: a list"),
     "no path": (('path = "/models/target"\n', ""), "missing key 'path'", "add it: text in quotes"),
