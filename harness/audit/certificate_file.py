@@ -14,7 +14,11 @@ from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
 from harness.schema.atomic_file import write_text
 from harness.schema.comparable import CERTIFIED
+from harness.schema.file_name import file_name
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
+
+REMEDY = "move it away and run specbench audit again"
 
 # what readers of the file rely on
 KINDS = {
@@ -25,21 +29,23 @@ KINDS = {
 
 def path(folder: Path, target: str, arm: str, proposal: str, device: str) -> Path:
     """Where the certificate of an arm lies."""
-    return folder / f"{target}-{arm}-{proposal}-{device}.json"
+    return folder / f"{file_name(target)}-{arm}-{proposal}-{device}.json"
 
 
 def load(place: Path) -> dict[str, Any]:
     """A certificate's JSON; `UserError` if the file is not one. By other rules it holds whatever it held."""
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if found["verdict"] and found.get("rules", 1) != RULES:
-            return {"rules": 1, **found}  # it speaks for nothing now
-        sound = all(isinstance(found[key], kind) for key, kind in KINDS.items())
-    except (ValueError, TypeError, KeyError):
-        sound = False
-    if not sound:
-        raise UserError(f"{place}: not a certificate", "move it away and run specbench audit again")
-    return dict(found)
+        found = read_object(place, REMEDY)
+    except UserError as error:
+        raise UserError(f"{place}: not a certificate: {error.message}", REMEDY) from None
+    wrong = [] if isinstance(found.get("verdict"), str) else ["verdict"]
+    if not wrong and found.get("rules", 1) != RULES:
+        return {"rules": 1, **found}  # it speaks for nothing now
+    wrong += [key for key, kind in KINDS.items() if not isinstance(found.get(key), kind)]
+    wrong += [key for key in ("versions", "server") if not wrong and not all(isinstance(x, str) for x in found[key])]
+    if wrong:
+        raise UserError(f"{place}: not a certificate: {wrong[0]} is missing or of another type", REMEDY)
+    return found
 
 
 def load_all(folder: Path) -> list[dict[str, Any]]:

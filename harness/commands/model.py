@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from harness.speedup_model import presets
@@ -19,6 +18,7 @@ from harness.speedup_model.speedup import (
     parallel_draft,
     speedup,
 )
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 PIPED = 160  # columns where the reader is no terminal

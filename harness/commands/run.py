@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from harness.commands.plan import show
 from harness.measure.launch import Order, Watchers
@@ -20,6 +19,7 @@ from harness.schema.header import Header
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -45,7 +45,7 @@ def run(
     Exit code 0: every cell is ok. 1: some failed, or greedy outputs differ from AR's in float32. 5: all failed for the
     machine's sake (server died, out of memory, time-out, disk full). 130: stopped.
     """
-    console = Console()
+    console = Console(goes_on=True)
     loaded, plan = planning.make(sweep, data_dir or [])
     order = Order(
         run_dir=out or RUNS / loaded.name,
@@ -58,11 +58,11 @@ def run(
     if dry_run:
         show(plan, console)
         for cell in wanted.values():
-            console.print(f"{cell.id} {cell.label}", highlight=False, soft_wrap=True)
+            console.print(f"{cell.id} {cell.label}", soft_wrap=True)
         console.print(f"{len(wanted)} of {len(plan.cells)} cells would be measured into {order.run_dir}")
         return
     for note in plan.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"note: {note}", soft_wrap=True)
     if wanted:
         _require(plan, server)
         wanted = served_by(server, plan, wanted) if server else wanted

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sglang_specbench.config import near_name
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 PRINTED = 3  # tables: of the paper those of speed, concurrency and head cost; the others fill thousands of lines
@@ -36,7 +36,7 @@ def tables(
         raise UserError(f"--format: unknown format {format!r}", near_name(format, FORMATS))
     folders = [Path(run) for run in runs if run != published.NAME]
     results = load_results(*runs)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Console(soft_wrap=True)
     if trace:
         name, row, column = tracing.address(trace)
         for line in tracing.trace(results, folders, registry.table(results, name), row, column):

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.schema.cell import Cell
+from harness.sweep.arguments import open_doors
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for the arms without AR beside them, and one for each drafter that nothing uses."""
-    return (*_without_ar(sweep, list(cells)), *_unused(sweep))
+    """One line for the arms without AR beside them, for each drafter that nothing uses, for each open door."""
+    return (*_without_ar(sweep, list(cells)), *_unused(sweep), *open_doors(sweep.server.args, sweep.where))
 
 
 def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:

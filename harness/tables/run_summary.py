@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
 from harness.load_results import estimated, frames_of
 from harness.schema.atomic_file import write_text
 from harness.stats.acceptance import LEDGER
@@ -18,6 +16,7 @@ from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Cell, Column, Row, Table, Text, words
 from sglang_specbench.arms import ARMS
+from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
 COLUMNS = (
@@ -45,10 +44,10 @@ def report(run_dir: Path, console: Console) -> int:
     results = estimated(frames, [run_dir], run_dir.name)
     tables = build(results, frames, compared)
     for table in tables:
-        console.print(terminal(table), end="", markup=False, highlight=False, soft_wrap=True)
+        console.print(terminal(table), end="", soft_wrap=True)
     text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
     write_text(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
-    console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)
+    console.print(f"table: {run_dir / 'table.md'}", soft_wrap=True)
     return int(any(found.broken for found in compared))
 
 

@@ -151,7 +151,7 @@ def test_history_round_trip_and_concurrent_writers(old, tmp_path):
 def test_a_broken_history_line_is_named(tmp_path):
     path = tmp_path / "history.jsonl"
     path.write_text('{"schema": 1}\n')
-    with pytest.raises(UserError, match="line 1 is not a history entry"):
+    with pytest.raises(UserError, match=r"history\.jsonl:1: missing key 'run'"):
         history.read(path)
 
 
