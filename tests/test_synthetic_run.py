@@ -1,6 +1,6 @@
 """The generator makes rows that a real server could have sent."""
 
-from harness.schema.request import broken_identities
+from harness.store import cell_file, row_checks
 from tests import synthetic_run as synthetic
 
 CELLS = [
@@ -12,7 +12,7 @@ CELLS = [
 
 def test_rows_keep_the_identities_and_streams_never_overlap():
     for header, rows in synthetic.run(CELLS):
-        assert [r for r in rows if broken_identities(r, 16)] == []
+        assert row_checks.defects(cell_file.as_table(rows), header.cell, 16, header.wall_s) == []
         edges = sorted([(r.sent_s, 1) for r in rows] + [(r.done_s, -1) for r in rows], key=lambda e: (e[0], e[1]))
         flying = peak = 0
         for _, step in edges:

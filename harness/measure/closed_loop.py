@@ -100,7 +100,7 @@ class _Ask:
     sent_s: float
 
     def row(self, answer: Answer, done_s: float, keep_output: bool) -> Row:
-        wrong = answer.prompt_tokens != self.prompt_tokens
+        wrong = self._miscounted(answer)
         first = None if answer.first_token_s is None else min(self.sent_s + answer.first_token_s, done_s)
         return Row(
             **self._common(),
@@ -118,8 +118,16 @@ class _Ask:
             output_ids=answer.output_ids if keep_output else None,
             text=answer.text if keep_output else None,
             outcome="invalid" if wrong else "ok",
-            reason=f"sent {self.prompt_tokens} tokens, the server counted {answer.prompt_tokens}" if wrong else "",
+            reason=wrong,
         )
+
+    def _miscounted(self, answer: Answer) -> str:
+        """Where the server's counts are not those of the ids that went to and fro; "" where they are."""
+        if answer.prompt_tokens != self.prompt_tokens:
+            return f"sent {self.prompt_tokens} tokens, the server counted {answer.prompt_tokens}"
+        if answer.completion_tokens != len(answer.output_ids):
+            return f"{len(answer.output_ids)} token ids came back, the server counted {answer.completion_tokens}"
+        return ""
 
     def failed(self, failure: Failure, done_s: float) -> Row:
         return Row(

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from statistics import median
 
 from harness.schema.cell import Cell
-from harness.schema.request import Row, broken_identities
+from harness.schema.request import Row
 from harness.serve.responses import ServerInfo
+from harness.store import cell_file, row_checks
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
 from sglang_specbench.refused_log import check_log
 
-SHOWN = 3  # objections of one kind that are spelt out
 FEW_BLOCKS = 200
 SLOW_FIRST = 3.0  # times the median time per token
 DRIFT = 0.10  # second half slower per block than the first
@@ -40,11 +40,12 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
 
 
 def objections(rows: Sequence[Row], cell: Cell, window: int, after: ServerInfo, log: str) -> list[str]:
-    """Why the cell must not count. ``after`` and ``log`` ("" = not ours to read): the server at the cell's end."""
+    """Why the cell must not count. ``after`` and ``log`` ("" = not ours to read): the server at the cell's end.
+
+    Rows are judged by the same function that judges them when they are read back.
+    """
     found = _log_refusals(log, cell) if log else []
-    found += departures(after)
-    wrong = [f"{row.prompt_id}/{row.turn}: {text}" for row in rows for text in _row_objections(row, cell, window)]
-    return found + wrong[:SHOWN] + ([f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else [])
+    return found + departures(after) + row_checks.defects(cell_file.as_table(rows), cell, window)
 
 
 def departures(info: ServerInfo) -> list[str]:
@@ -56,19 +57,6 @@ def departures(info: ServerInfo) -> list[str]:
 def _log_refusals(log: str, cell: Cell) -> list[str]:
     arm = get_arm(cell.arm)
     return check_log(log, arm, arm.proposal(cell.temperature), cell.device)
-
-
-def _row_objections(row: Row, cell: Cell, window: int) -> list[str]:
-    if row.outcome != "ok":
-        return [row.reason]
-    counted = row.verify_ct is not None
-    if cell.proposal == "none" and counted:
-        return ["spec counts from an autoregressive server"]
-    if cell.proposal != "none" and not counted and row.completion_tokens > 1:
-        return [f"no spec counts for {row.completion_tokens} tokens"]
-    if counted and (row.correct_drafts is None or row.histogram is None):
-        return ["spec counts without correct drafts or histogram"]
-    return broken_identities(row, window)
 
 
 def cautions(rows: Sequence[Row], wall_s: float, cell: Cell, min_wall_s: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""One request's raw row, and the identities that its counts must satisfy.
+"""One request's raw row. `harness.store.row_checks` holds the identities that its counts must satisfy.
 
 Counts are SGLang's own per-request ones (``meta_info``, SGLang 0.5.23 ``managers/tokenizer_manager.py``): a verify
 block that commits d drafts and one bonus token adds 1 to ``verify_ct``, d to ``correct_drafts`` and 1 to
@@ -35,19 +35,3 @@ class Row:
     text: str | None = None  # only on request
     outcome: str = "ok"  # ok | timeout | aborted | invalid
     reason: str = ""
-
-
-def broken_identities(row: Row, window: int) -> list[str]:
-    """Which of the count identities ``row`` breaks; ``window`` is positions verified a block. Empty for AR rows."""
-    if row.verify_ct is None or row.correct_drafts is None or row.histogram is None:
-        return []
-    hist = row.histogram
-    broken = []
-    if sum(hist) != row.verify_ct:
-        broken.append(f"sum(histogram) {sum(hist)} != verify_ct {row.verify_ct}")
-    if sum(i * n for i, n in enumerate(hist)) != row.correct_drafts:
-        broken.append(f"sum(i*histogram[i]) != correct_drafts {row.correct_drafts}")
-    cut = 1 + row.correct_drafts + row.verify_ct - row.completion_tokens
-    if not 0 <= cut < window and row.retractions == 0:
-        broken.append(f"1 + correct + verify_ct - completion = {cut}, outside [0, {window})")
-    return broken

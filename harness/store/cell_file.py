@@ -1,6 +1,8 @@
 """The file of one cell: rows as Parquet columns, the header as JSON in the schema metadata under ``specbench``.
 
 A file appears by an atomic rename after its bytes are on disk, so a killed run or a full disk leaves no half cell.
+What is read back is not trusted: the file's name must be the cell's id, header and rows must have the digest that was
+written with them (`cell_digest`), and the rows of an ok cell must pass what measured rows pass (`row_checks`).
 Knows one file. `store` knows the folder of a run, and which cells may stand side by side.
 """
 
@@ -14,6 +16,8 @@ import pyarrow.parquet as pq
 
 from harness.schema.header import Header
 from harness.schema.request import Row
+from harness.store import cell_digest, row_checks
+from sglang_specbench.arms import WINDOW
 from sglang_specbench.errors import UserError
 
 KEY = b"specbench"
@@ -49,10 +53,15 @@ SCHEMA = pa.schema(
 OUTPUTS = ("output_ids", "text")  # large, and only there on request
 
 
+def as_table(rows: Sequence[Row]) -> pa.Table:
+    """``rows`` as they stand in a file."""
+    return pa.table({name: [getattr(row, name) for row in rows] for name in SCHEMA.names}, schema=SCHEMA)
+
+
 def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
     """Write ``path`` atomically; an OSError (disk full, no permission) leaves the folder as it was."""
-    table = pa.table({name: [getattr(row, name) for row in rows] for name in SCHEMA.names}, schema=SCHEMA)
-    table = table.replace_schema_metadata({KEY: header.to_json()})
+    table, text = as_table(rows), header.to_json().encode()
+    table = table.replace_schema_metadata({KEY: text, cell_digest.KEY: cell_digest.of_cell(text, table)})
     partial = path.with_name(f".{path.stem}.{os.getpid()}{PARTIAL}")
     try:
         with partial.open("wb") as handle:
@@ -69,28 +78,57 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
 
 def read_header(path: Path) -> Header:
     """The header alone: reads the file's footer, not its rows. Raises as `read`."""
-    return parse_header(path, _guarded(pq.read_schema, path).metadata)
+    footer = _guarded(pq.read_metadata, path)
+    return _header(path, footer.metadata, footer.num_rows)
 
 
 def read(path: Path) -> tuple[Header, list[Row]]:
-    """One cell's header and rows; `UserError` naming the file if it is not a whole cell of this schema."""
-    table = read_table(path)
-    return parse_header(path, table.schema.metadata), [_row(line) for line in table.to_pylist()]
+    """One cell's header and rows.
+
+    `UserError` naming the file if it is not a whole cell of this schema, under its own name, as it was written.
+    """
+    header, table = read_table(path, outputs=True)
+    return header, [_row(line) for line in table.to_pylist()]
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows as an Arrow table, header in its metadata. Raises as `read`."""
-    return _guarded(lambda p: pq.ParquetFile(p).read(columns=columns, use_threads=False), path)
+def read_table(path: Path, outputs: bool = False) -> tuple[Header, pa.Table]:
+    """The header, and the rows as an Arrow table, `OUTPUTS` only if asked for. Raises as `read`."""
+    columns = [name for name in SCHEMA.names if outputs or name not in OUTPUTS]
+    table = _guarded(lambda p: pq.ParquetFile(p).read(columns=columns, use_threads=False), path)
+    metadata = table.schema.metadata or {}
+    header = _header(path, metadata, table.num_rows)
+    faults = cell_digest.column_faults(metadata, table)
+    if not faults and header.outcome == "ok":
+        faults = row_checks.defects(table, header.cell, window_of(header), header.wall_s)
+        if header.prompts_digest and header.prompts_digest != row_checks.prompts_digest(table):
+            faults.append("prompts_digest is not that of its rows")
+    if faults:
+        raise _refused(path, faults)
+    return header, table.replace_schema_metadata(None)
 
 
-def parse_header(path: Path, metadata: Mapping[bytes, bytes] | None) -> Header:
-    """The header in a file's schema metadata. Raises as `read`."""
+def window_of(header: Header) -> int:
+    """Positions verified a block, by the server's attestation."""
+    return int(header.attestation.get("window", WINDOW))
+
+
+def _header(path: Path, metadata: Mapping[bytes, bytes] | None, rows: int) -> Header:
     if not metadata or KEY not in metadata:
         raise UserError(f"{path}: no {KEY.decode()!r} header", "it was not written by specbench: move it away")
     try:
-        return Header.from_json(metadata[KEY].decode())
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path}: header: {error}", "read it with the version that wrote it") from None
+        header = Header.from_json(metadata[KEY].decode())
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{path}: header: {error}", "move it away, or read it with the version that wrote it") from None
+    if faults := cell_digest.header_faults(metadata, metadata[KEY], rows):
+        raise _refused(path, faults)
+    if path.stem != header.cell.id:
+        hint = "give it its name back, or delete the copy"
+        raise UserError(f"{path}: it holds cell {header.cell.id} ({header.cell.label}), not the one of its name", hint)
+    return header
+
+
+def _refused(path: Path, faults: Sequence[str]) -> UserError:
+    return UserError(f"{path}: {'; '.join(faults)}", "delete it and run the cell again")
 
 
 def _row(line: Mapping[str, Any]) -> Row:

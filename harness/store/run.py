@@ -32,10 +32,12 @@ from harness.store import cell_file
 from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
 from sglang_specbench.errors import UserError
 
+PANEL = ["target", "render", "prompt_set", "prompt_version", "tier"]  # cells that agree in these send the same prompts
 __all__ = [
     "Frames",
     "cell_files",
     "check_alike",
+    "check_prompts",
     "clean",
     "finished",
     "header_files",
@@ -98,13 +100,21 @@ def clean(run_dir: Path) -> list[Path]:
 
 
 def load(run_dir: Path, outputs: bool = False) -> Frames:
-    """Both frames of a run; `UserError` if its ok cells were measured under unlike conditions (`comparable`)."""
+    """Both frames of a run.
+
+    `UserError` if its ok cells were measured under unlike conditions (`comparable`) or on unlike prompts.
+    """
     columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
     files = cell_files(run_dir)
-    tables = [cell_file.read_table(path, columns) for path in files]
-    found = {p: cell_file.parse_header(p, t.schema.metadata) for p, t in zip(files, tables, strict=True)}
+    read_back = [cell_file.read_table(path, outputs) for path in files]
+    found = {path: header for path, (header, _) in zip(files, read_back, strict=True)}
     check_alike(found)
-    return Frames(pd.DataFrame([_flat(header) for header in found.values()]), _rows(files, tables, columns))
+    frames = Frames(
+        pd.DataFrame([_flat(header) for header in found.values()]),
+        _rows(files, [table for _, table in read_back], columns),
+    )
+    check_prompts(run_dir, frames)
+    return frames
 
 
 def merge(sources: Sequence[Path], out: Path) -> None:
@@ -137,6 +147,28 @@ def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> N
     waiting = [("the plan", comparable.facts(vars(cell))) for cell in planned]
     for unlike in comparable.unlike([*lines, *waiting]):
         raise UserError(str(unlike), "keep runs of unlike machines, versions or settings in folders of their own")
+
+
+def check_prompts(run_dir: Path, frames: Frames) -> None:
+    """`UserError` if two ok cells sent unlike token ids for one first turn of one prompt set, naming cells and prompt.
+
+    Later turns hold the arm's own answers and may differ.
+    """
+    if frames.cells.empty:
+        return
+    cells = frames.cells[frames.cells.outcome == "ok"]
+    place = dict(zip(cells.cell, cells.groupby(PANEL, dropna=False).ngroup(), strict=True))
+    first = frames.rows[(frames.rows.turn == 0) & frames.rows.cell.isin(place)]
+    panels = first.cell.astype(object).map(place)
+    kinds = first.groupby([panels, "prompt_id"], observed=True).prompt_hash.transform("nunique")
+    if (kinds > 1).any():
+        odd = first[kinds > 1].iloc[0]
+        rivals = first[(first.prompt_id == odd.prompt_id) & (panels == place[odd.cell])].drop_duplicates("prompt_hash")
+        one, other = rivals.cell.iloc[:2]
+        raise UserError(
+            f"{run_dir}: cells {one} and {other} sent unlike token ids for prompt {odd.prompt_id!r}",
+            "they are not to be compared: measure both again with one tokenizer and chat template",
+        )
 
 
 def cells_dir(run_dir: Path) -> Path:

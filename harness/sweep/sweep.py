@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from harness.sweep.stated import refuse_overrides
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
@@ -129,6 +130,7 @@ def load(source: str | Path) -> Sweep:
             raise UserError(f"{path}: unknown key {key!r}", "remove it")
     sweep = from_dict(Sweep, {**table, "source": path.read_text(encoding="utf-8"), "where": str(path)}, str(path))
     _check_names(sweep)
+    refuse_overrides(sweep.server.args, sweep.where)
     return sweep
 
 

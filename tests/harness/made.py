@@ -32,7 +32,7 @@ def cell(**changes):
         "temperature": 0.0,
         "seed": 42,
         "concurrency": 1,
-        "prompts": 2,
+        "prompts": 1,
         "max_new_tokens": 64,
     }
     return Cell(**{**fields, **changes})
@@ -59,7 +59,8 @@ def row(index=0, **changes):
 
 
 def header(of=None, **changes):
-    fields = {"outcome": "ok", "wall_s": 1.5, "environment": {"driver": "580", "sglang": "0.5.23"}}
+    """Of one `row`, which takes 0.4 s."""
+    fields = {"outcome": "ok", "wall_s": 0.4, "environment": {"driver": "580", "sglang": "0.5.23"}}
     return Header(cell=of or cell(), **{**fields, **changes})
 
 

@@ -14,7 +14,7 @@ def cell(**changes):
     fields = {
         "target": "m", "target_digest": "t", "arm": "dflash", "proposal": "argmax", "draft_digest": "d",
         "prompt_set": "s", "prompt_version": "v", "temperature": 0.0, "seed": 42, "concurrency": 1, "prompts": 1,
-        "max_new_tokens": 8, "device": "cpu",
+        "max_new_tokens": 16, "device": "cpu",
     }  # fmt: skip
     return Cell(**{**fields, **changes})
 
@@ -57,7 +57,7 @@ def test_a_request_that_ends_in_its_prefill_needs_no_counts():
 
 
 def test_many_defects_are_counted_not_listed():
-    found = objections([row(correct_drafts=6) for _ in range(10)], cell(), 16, WELL, "")
+    found = objections([row(index=i, correct_drafts=6) for i in range(10)], cell(prompts=10), 16, WELL, "")
     assert len(found) == 4
     assert found[-1] == "and 7 more"
 
