@@ -18,6 +18,7 @@ def plot(
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.load_results import load_results
     from harness.schema.atomic_file import make_folder
+    from harness.tables.build import doubts
     from plots import style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
@@ -35,8 +36,10 @@ def plot(
     results = load_results(run)
     for name in [only] if only else FIGURES:
         draw, needs = FIGURES[name]
-        with style.look():
+        with style.look(results.unaudited):
             figure = draw(results)
+            if figure is not None:
+                style.footnotes(figure, doubts(results))
             written = style.save(figure, out, name) if figure is not None else []
         typer.echo(f"{name}: {written[0]}" if written else f"{name}: not drawn, {needs}")
 

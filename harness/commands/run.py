@@ -16,6 +16,7 @@ from harness.measure.signals import STOPPED, one_way_to_stop
 from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
+from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
@@ -55,6 +56,8 @@ def run(
         keep_output=save_output,
     )
     wanted = pending(plan, order.run_dir, only)
+    if order.run_dir.is_dir():
+        store.check_alike(store.header_files(order.run_dir), plan.cells)  # before anything is measured into it
     if dry_run:
         show(plan, console)
         for cell in wanted.values():

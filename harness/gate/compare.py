@@ -20,7 +20,7 @@ from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Key, Results
 from harness.stats.setting import AVERAGE, Setting, printed, table_order
 from harness.stats.ties import BAND
-from harness.tables.build import absence_notes, audit_notes, title_of
+from harness.tables.build import doubts, title_of
 from harness.tables.table import Cell, Column, Row, Table, words
 
 Verdict = Literal["better", "worse", "equal", "cannot tell", "not comparable"]
@@ -156,7 +156,7 @@ def differs(first: Facts, second: Facts) -> list[str]:
 
 def _doubts(run: Results) -> Iterator[str]:
     """What a run lacks, and which of its arms are unaudited."""
-    yield from (f"{run.name}: {note}" for note in (*absence_notes(run), *audit_notes(run)))
+    yield from (f"{run.name}: {note}" for note in doubts(run))
 
 
 def _alone(run: Results, other: Results) -> str:

@@ -6,7 +6,7 @@ allocation, then averaged like everything else.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -57,7 +57,8 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
     results.per_cell, results.prompt_counts = pd.DataFrame([_line(m) for m in whole]), counts
     headcost.add(results, _blocks(whole))
     average.add(results, KEPT)
-    _caution(results, gaps(lacking, seeds))
+    results.gaps = gaps(lacking, seeds)
+    _caution(results)
     return results
 
 
@@ -92,20 +93,20 @@ def _counts(panel: Panel) -> dict[str, PromptCounts]:
     return found
 
 
-def _caution(results: Results, found: Mapping[Setting, Sequence[str]]) -> None:
+def _caution(results: Results) -> None:
     """Say at each number what it lacks: at a benchmark, its categories, and the averages and medians over it."""
     for setting in results.settings():
         average_of = setting.benchmark == AVERAGE
-        own = _lacked_by(results, setting, found) if average_of else found.get(replace(setting, category=""), ())
+        own = _lacked_by(results, setting) if average_of else results.gaps.get(replace(setting, category=""), ())
         if own:
             results.cautions[setting] = tuple(dict.fromkeys((*own, *results.cautions.get(setting, ()))))
 
 
-def _lacked_by(results: Results, place: Setting, found: Mapping[Setting, Sequence[str]]) -> list[str]:
+def _lacked_by(results: Results, place: Setting) -> list[str]:
     """What the benchmarks of an average lack, and those of a head cost's control."""
     arms = {place.arm, headcost.CONTROL} if headcost.place(place.target, place.arm) == place else {place.arm}
     where = {(place.target, arm, place.temperature, place.concurrency) for arm in arms}
-    lacking = [*found.items(), *((s, (f"left out: {why}",)) for s, why in results.holes.items())]
+    lacking = [*results.gaps.items(), *((s, (f"left out: {why}",)) for s, why in results.holes.items())]
     here = [(s, texts) for s, texts in lacking if (s.target, s.arm, s.temperature, s.concurrency) in where]
     return [f"{s.arm} {s.benchmark}: {text}" for s, texts in here if not s.tier and not s.category for text in texts]
 

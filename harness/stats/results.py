@@ -56,6 +56,7 @@ class Results:
     unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
     planned: "tuple[Cell, ...] | None" = None  # None: nothing says what the run was to measure
     absent: tuple[Absent, ...] = ()  # cells that failed, or were planned and not run
+    gaps: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)  # cells that a setting's number is without
     notes: tuple[str, ...] = ()  # what every reader of the run must be told
     prompt_counts: Mapping[str, "PromptCounts"] = field(default_factory=dict)  # by id, of ok cells
     default_reason: str = "not in this run"

@@ -40,6 +40,7 @@ __all__ = [
     "check_prompts",
     "clean",
     "finished",
+    "header_files",
     "headers",
     "load",
     "merge",
@@ -72,7 +73,12 @@ def write_cell(run_dir: Path, header: Header, rows: Sequence[Row]) -> Path:
 
 def headers(run_dir: Path) -> dict[str, Header]:
     """Cell id -> header of every cell file in the run; reads no rows."""
-    return {path.stem: read_header(path) for path in cell_files(run_dir)}
+    return {path.stem: header for path, header in header_files(run_dir).items()}
+
+
+def header_files(run_dir: Path) -> dict[Path, Header]:
+    """Cell file -> its header, of every cell in the run; reads no rows."""
+    return {path: read_header(path) for path in cell_files(run_dir)}
 
 
 def outcomes(run_dir: Path) -> dict[str, str]:
