@@ -17,18 +17,20 @@ def tables(
     table: Annotated[
         list[str],
         typer.Option(
-            help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, rounding; "
+            help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, scores, rounding; "
             "default: the first three that the run fills, or all of them with --out"
         ),
     ] = [],  # noqa: B006  (typer copies it)
     format: Annotated[str, typer.Option(help="md, tex, csv, html or term")] = "term",
     out: Annotated[Path | None, typer.Option(help="write one file per table into this folder")] = None,
+    arms: Annotated[str, typer.Option(help="only these arms and AR, separated by commas; others do not compete")] = "",
     trace: Annotated[str, typer.Option(help="TABLE:ROW:COLUMN: print what is behind that number")] = "",
 ) -> None:
     """The paper's tables, and ours, from a run."""
     from harness.audit.coverage import read, unaudited
     from harness.load_results import load_results
     from harness.paper import published
+    from harness.stats.chosen import of_arms
     from harness.tables import registry
     from harness.tables import trace as tracing
     from harness.tables.render import FORMATS
@@ -39,6 +41,7 @@ def tables(
     results = load_results(*runs)
     if results.cells is not None:
         results.unaudited = unaudited(results.cells, read(folders))
+    results = of_arms(results, arms)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if trace:
         name, row, column = tracing.address(trace)
