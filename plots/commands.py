@@ -14,10 +14,12 @@ def plot(
     only: Annotated[
         str, typer.Option("--only", help="One figure by name; default: all that the run has data for.")
     ] = "",
+    arms: Annotated[str, typer.Option("--arms", help="Only these arms and AR, separated by commas.")] = "",
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.load_results import load_results
     from harness.schema.atomic_file import make_folder
+    from harness.stats.chosen import of_arms
     from harness.tables.build import doubts
     from plots import style, theory
     from plots.figures import FIGURES
@@ -33,7 +35,7 @@ def plot(
         return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))
-    results = load_results(run)
+    results = of_arms(load_results(run), arms)
     for name in [only] if only else FIGURES:
         draw, needs = FIGURES[name]
         with style.look(results.unaudited):

@@ -115,7 +115,10 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 
 def _report(run_dir: Path, console: Console) -> int:
-    """Print the first table, write RUN/table.md; 1 if outputs that must be equal are not, else 0."""
+    """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    return report(run_dir, console)
+    code = report(run_dir, console)
+    tell(run_dir, console)
+    return code

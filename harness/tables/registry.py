@@ -7,6 +7,7 @@ from harness.stats.results import Results
 from harness.tables import diagnostics as ours
 from harness.tables import paper_acceptance, paper_rest, paper_speed
 from harness.tables.build import UNAUDITED, absence_notes, audit_notes
+from harness.tables.scores import scores
 from harness.tables.table import Table
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
@@ -31,6 +32,7 @@ TABLES: Mapping[str, Callable[[Results], Table]] = {
     "closure": ours.closed,
     "noise": ours.noise_floor,
     "ties": ours.ties,
+    "scores": scores,
     "rounding": ours.rounding,
 }
 
