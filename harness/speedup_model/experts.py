@@ -9,12 +9,12 @@ import math
 
 def experts_touched(experts: int, routed: int, tokens: float) -> float:
     """Expected distinct experts of ``experts`` when each of ``tokens`` picks ``routed`` of them."""
-    return experts * (1 - (1 - routed / experts) ** tokens)
+    return float(experts * (1 - (1 - routed / experts) ** tokens))
 
 
 def experts_added(experts: int, routed: int, tokens: float) -> float:
     """Expected experts that one more token reads after ``tokens``: ``routed`` at first, none in the end."""
-    return routed * (1 - routed / experts) ** tokens
+    return float(routed * (1 - routed / experts) ** tokens)
 
 
 def tokens_to_touch(experts: int, routed: int, share: float) -> int:

@@ -95,7 +95,7 @@ class Shape:
         """Parameters that one token uses."""
         return self.always + self.expert_layers * self.routed * self.expert
 
-    def bytes_read(self, tokens: int) -> float:
+    def bytes_read(self, tokens: float) -> float:
         """Weight bytes that a pass over ``tokens`` positions reads: touched experts only."""
         touched = experts_touched(self.experts, self.routed, tokens) if self.experts else 0.0
         return self.weight_bytes * (self.always + self.expert_layers * touched * self.expert)
