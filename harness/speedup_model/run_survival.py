@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from harness.stats.absent import setting_of
 from harness.stats.acceptance import survival as pooled_survival
-from harness.stats.cell_draws import setting_of
 from harness.stats.estimate import Estimate, mean
 from harness.stats.prompt_totals import PLACES, Panel, panels
 from harness.stats.results import Results
