@@ -4,11 +4,12 @@ Knows the names of fields and where they stand (``managers/tokenizer_manager.py`
 Knows nothing of HTTP, of cells, or of whether a value is right: `row.broken_identities` and the attestation judge.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.schema.failure import Failure
+from harness.serve.arguments import arguments
 from sglang_specbench.attestation import KEY
 
 
@@ -73,6 +74,8 @@ class ServerInfo:
     attestation: Mapping[str, Any] | None  # of the specbench plugin, as of the server's start
     downgrades: tuple[str, ...]  # fast or exact paths that the server has left since
     verification: str  # "exact" or what it fell back to; "" without the plugin
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # see `arguments`
+    running: int | None = None  # requests that its scheduler takes at once
 
     @classmethod
     def parse(cls, body: Any) -> "ServerInfo":
@@ -85,6 +88,14 @@ class ServerInfo:
                 attestation=body.get(KEY),
                 downgrades=tuple(text for state in states for text in state.get("downgrades", ())),
                 verification=next((s["verification"] for s in states if "verification" in s), ""),
+                arguments=arguments(body),
+                running=_running(body["internal_states"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise _strange("/server_info", error) from None
+
+
+def _running(states: Sequence[Mapping[str, Any]]) -> int | None:
+    """The least that any of the server's schedulers takes at once; None where they do not say."""
+    said = [state.get("effective_max_running_requests_per_dp") for state in states]
+    return min((n for n in said if isinstance(n, int)), default=None)
