@@ -53,10 +53,14 @@ def mismatches(
     seed: int,
     target_digest: str,
     draft_digest: str,
+    device: str,
+    dtype: str,
+    capacity: int,
 ) -> list[str]:
     """Why a server with attestation ``seen`` must not be measured as ``arm``; empty when it may.
 
-    Each reason names the field with the wanted and the seen value.
+    ``capacity`` is the most requests in flight, all of which a captured graph must hold. Each reason names the field
+    with the wanted and the seen value.
     """
     if not seen:
         return ["no attestation in /server_info: the specbench plugin did not load"]
@@ -65,6 +69,8 @@ def mismatches(
         "sglang_version": SGLANG_VERSION,
         "arm": arm.name,
         "proposal": arm.worker_proposal(proposal),
+        "device": device,
+        "dtype": dtype,
         "seed": seed,
         "target_digest": target_digest,
         "draft_digest": draft_digest,
@@ -72,9 +78,12 @@ def mismatches(
     }
     if arm.head:
         wanted |= {"window": WINDOW, "drafted": DRAFTED}
-        if seen.get("device") == "cuda":
+        if device == "cuda":
             wanted |= {"head": arm.head, "head_folded": True}
     reasons = [f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v]
+    sizes = seen.get("graph_sizes") or ()
+    if device == "cuda" and max(sizes, default=0) < capacity:
+        reasons.append(f"graph_sizes: wanted up to {capacity}, server says {tuple(sizes)!r}")
     models = arm.architectures
     if models and seen.get("draft_model") not in models:
         reasons.append(f"draft_model: wanted {' or '.join(models)}, server says {seen.get('draft_model')!r}")

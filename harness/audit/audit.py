@@ -121,6 +121,9 @@ def _attested(subject: Subject, server: Server | Elsewhere, launch: Launch, draf
         seed=launch.seed,
         target_digest=subject.target.digest,
         draft_digest=draft_digest,
+        device=launch.device,
+        dtype=launch.dtype,
+        capacity=launch.concurrency,
     )
     found += departures(info)
     found += [] if subject.remote else check_log(server.text(), arm, launch.proposal, launch.device)

@@ -102,6 +102,7 @@ class Session:
             "environment": environment(info, self.left[0].device, remote=server.remote, attested=attested),
             "attestation": dict(info.attestation or {}),
             "server_argv": redact(server.argv),
+            "server_args": dict(info.arguments),
             "server_env": redact_env(server.env),
         }
         if found := refusals(info, self.planned.cells[0], server.text(), remote=server.remote):

@@ -9,6 +9,7 @@ from statistics import median
 
 from harness.schema.cell import Cell
 from harness.schema.request import Row
+from harness.serve.arguments import disagreements
 from harness.serve.responses import ServerInfo
 from harness.store import cell_file, row_checks
 from sglang_specbench.arms import get_arm
@@ -23,11 +24,13 @@ DRIFT = 0.10  # second half slower per block than the first
 def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
     """Why a server that says ``info`` of itself and printed ``log`` must not be measured as ``cell``'s.
 
-    A ``remote`` one without an attestation is let through: its rows are marked. Its log cannot be read.
+    A ``remote`` one without an attestation is let through if its arguments are the cell's: its rows are marked. Its log
+    cannot be read.
     """
-    if remote and info.attestation is None:
-        return []
     arm = get_arm(cell.arm)
+    unlike = disagreements(info.arguments, cell, arm, info.running)
+    if remote and info.attestation is None:
+        return unlike
     found = mismatches(
         info.attestation,
         arm,
@@ -35,7 +38,11 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
         seed=cell.seed,
         target_digest=cell.target_digest,
         draft_digest=cell.draft_digest,
+        device=cell.device,
+        dtype=cell.dtype,
+        capacity=cell.capacity,
     )
+    found += [text for text in unlike if text not in found]
     return found if remote else found + _log_refusals(log, cell)
 
 

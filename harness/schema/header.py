@@ -47,6 +47,7 @@ class Header:
     environment: dict[str, Any] = field(default_factory=dict)  # see `comparable.ENVIRONMENT`
     attestation: dict[str, Any] = field(default_factory=dict)
     server_argv: tuple[str, ...] = ()
+    server_args: dict[str, Any] = field(default_factory=dict)  # as the server resolved them (``/server_info``)
     server_env: dict[str, str] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()  # doubts as text: too few blocks, cache hits, slow first request ...

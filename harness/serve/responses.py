@@ -4,10 +4,11 @@ Knows the names of fields and where they stand (``managers/tokenizer_manager.py`
 Knows nothing of HTTP, of cells, or of whether a value is right: `row.broken_identities` and the attestation judge.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from harness.serve.arguments import arguments
 from harness.serve.fields import MOST_BLOCK, MOST_TOKENS, Fields
 from sglang_specbench.attestation import KEY
 
@@ -62,18 +63,23 @@ class ServerInfo:
     attestation: Mapping[str, Any] | None  # of the specbench plugin, as of the server's start
     downgrades: tuple[str, ...]  # fast or exact paths that the server has left since
     verification: str  # "exact" or what it fell back to; "" without the plugin
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # see `arguments`
+    running: int | None = None  # requests that its scheduler takes at once
 
     @classmethod
     def parse(cls, body: Any) -> "ServerInfo":
         """From the decoded JSON; `Failure` (invalid) if it is no server info."""
         top = Fields("/server_info", body)
-        states = [state.table(KEY) for state in top.tables("internal_states")]
+        schedulers = top.tables("internal_states")
+        states = [state.table(KEY) for state in schedulers]
         return cls(
             served_name=top.text("served_model_name"),
             sglang_version=top.text("version"),
             attestation=_attestation(top.table(KEY)) if top.has(KEY) else None,
             downgrades=tuple(text for state in states for text in state.texts("downgrades")),
             verification=next((s.text("verification") for s in states if s.has("verification")), ""),
+            arguments=arguments(top.held),
+            running=_running(schedulers),
         )
 
 
@@ -88,3 +94,9 @@ def _attestation(said: Fields) -> Mapping[str, Any]:
         said.text(key, default="")
     held: Mapping[str, Any] = said.held
     return held
+
+
+def _running(schedulers: Sequence[Fields]) -> int | None:
+    """The least that any of the server's schedulers takes at once; None where they do not say."""
+    key = "effective_max_running_requests_per_dp"
+    return min((scheduler.count(key) for scheduler in schedulers if scheduler.has(key)), default=None)

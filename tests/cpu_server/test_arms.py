@@ -68,6 +68,9 @@ def check_server(server: Server, arm: str, proposal: Proposal) -> None:
     info, launch = server.get("/server_info"), server.launch
     wanted = {
         "seed": launch.seed,
+        "device": launch.device,
+        "dtype": launch.dtype,
+        "capacity": launch.concurrency,
         "target_digest": weights_digest(Path(launch.target)),
         "draft_digest": weights_digest(Path(launch.draft)) if launch.draft else "",
     }

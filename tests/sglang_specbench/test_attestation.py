@@ -22,6 +22,7 @@ def honest(arm: Arm, proposal: Proposal, device: str = "cuda") -> dict[str, Any]
         head_folded=device == "cuda" and bool(arm.head),
         window=16 if arm.head else 1,
         drafted=15 if arm.head else 0,
+        graph_sizes=(1, 2, 4) if device == "cuda" else (),
         seed=42,
         target_digest="t",
         draft_digest="d" if arm.checkpoint else "",
@@ -29,8 +30,9 @@ def honest(arm: Arm, proposal: Proposal, device: str = "cuda") -> dict[str, Any]
     ).to_json()
 
 
-def reasons(arm: Arm, proposal: Proposal, seen: dict[str, Any] | None) -> list[str]:
-    return mismatches(seen, arm, proposal, seed=42, target_digest="t", draft_digest="d" if arm.checkpoint else "")
+def reasons(arm: Arm, proposal: Proposal, seen: dict[str, Any] | None, device: str = "cuda") -> list[str]:
+    wanted = {"seed": 42, "target_digest": "t", "draft_digest": "d" if arm.checkpoint else "", "device": device}
+    return mismatches(seen, arm, proposal, **wanted, dtype="bfloat16", capacity=4)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -38,7 +40,7 @@ def reasons(arm: Arm, proposal: Proposal, seen: dict[str, Any] | None) -> list[s
 @pytest.mark.parametrize("arm", ARMS.values(), ids=lambda arm: arm.name)
 def test_an_honest_server_may_be_measured(arm: Arm, temperature: float, device: str) -> None:
     proposal = arm.proposal(temperature)
-    assert reasons(arm, proposal, honest(arm, proposal, device)) == []
+    assert reasons(arm, proposal, honest(arm, proposal, device), device) == []
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,9 @@ def test_an_honest_server_may_be_measured(arm: Arm, temperature: float, device: 
         ("arm", "dflash"), ("proposal", "argmax"), ("seed", 43), ("target_digest", "x"), ("draft_digest", "x"),
         ("window", 17), ("drafted", 16), ("head", "_DflashDraftSampler"), ("head_folded", False),
         ("draft_model", "DFlashDraftModel"), ("verification", "greedy"), ("sglang_version", "0.5.24"),
-        ("plugin_version", "0"), ("patches", {"lilicorr_exact": "applied"}),
+        ("plugin_version", "0"), ("dtype", "float16"),
+        ("device", "cpu"), ("graph_sizes", (1, 2)), ("graph_sizes", ()),
+        ("patches", {"lilicorr_exact": "applied"}),
     ],
 )  # fmt: skip
 def test_each_lie_is_named(field: str, value: object) -> None:

@@ -1,5 +1,7 @@
 """What forbids a number and what doubts it, on rows made by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.measure.validity import cautions, objections, refusals
@@ -76,6 +78,24 @@ def test_only_a_remote_server_may_lack_an_attestation():
     bare = ServerInfo(served_name="x", sglang_version="0.5.23", attestation=None, downgrades=(), verification="")
     assert refusals(bare, cell(), "", remote=True) == []
     assert refusals(bare, cell(), "", remote=False) != []
+
+
+def test_a_remote_server_without_attestation_must_have_the_cells_arguments():
+    said = {"dtype": "bfloat16", "speculative_algorithm": "DFLASH", "random_seed": 42, "context_length": 8192}
+    bare = ServerInfo(
+        served_name="x", sglang_version="0.5.23", attestation=None, downgrades=(), verification="", arguments=said
+    )
+    assert refusals(bare, cell(), "", remote=True) == []
+    for key, value in (
+        ("dtype", "float16"),
+        ("random_seed", 1),
+        ("context_length", 99),
+        ("speculative_algorithm", "X"),
+    ):
+        (found,) = refusals(replace(bare, arguments={**said, key: value}), cell(), "", remote=True)
+        assert found.startswith(f"{key}: wanted ")
+    assert refusals(replace(bare, arguments={**said, "dtype": "auto"}), cell(), "", remote=True) == []
+    assert refusals(replace(bare, running=3), cell(capacity=4), "", remote=True) != []
 
 
 def test_cautions_say_what_to_do():

@@ -42,11 +42,14 @@ class Faults:
     no_counts: bool = False
     broken_histogram: bool = False
     overcounts: bool = False  # more tokens than blocks can have given
+    miscounts: bool = False  # one token more than came back
     retracts: bool = False
     eos_in_block: bool = False  # answers end inside their last block
     other_outputs: bool = False  # greedy outputs that are not the target's
     no_attestation: bool = False
     attests: dict = field(default_factory=dict)  # overrides of the attestation
+    max_running: int = 0  # requests that the scheduler takes at once
+    arguments: dict = field(default_factory=dict)  # overrides of what /server_info says of them
     downgrades: tuple = ()
     wrong_name: bool = False  # somebody else's server
     busy_flushes: int = 0  # /flush_cache answers 400 this often
@@ -67,10 +70,19 @@ class Fake:
         return web.Response(status=503 if late else 200)
 
     async def info(self, _):
+        running = self.faults.max_running or self.args.max_running_requests
         body = {
             "served_model_name": "somebody else's" if self.faults.wrong_name else self.args.served_model_name,
             "version": "0.5.23",
-            "internal_states": [{}],
+            "internal_states": [{"effective_max_running_requests_per_dp": running}],
+            "dtype": self.args.dtype,
+            "device": self.config["device"],
+            "random_seed": self.args.random_seed,
+            "context_length": self.args.context_length,
+            "max_running_requests": self.args.max_running_requests,
+            "speculative_algorithm": self.args.speculative_algorithm or None,
+            "served_model_path": None,
+            **self.faults.arguments,
         }
         if not self.faults.no_attestation:
             body["specbench"] = self.attestation()
@@ -133,6 +145,7 @@ class Fake:
             seed = hashlib.sha256(seed + str(self.args.random_seed).encode() + os.urandom(1)).digest()
         blocks, correct, histogram = self.blocks(total, seed)
         ids = [4 + seed[i % 32] for i in range(total)]
+        ids += [1] * (40 if faults.overcounts else 0)
         finish = {"type": "length", "length": total}
         if faults.eos_in_block and not sampling["ignore_eos"]:
             ids = ids[:-2]
@@ -143,7 +156,7 @@ class Fake:
             "id": body["rid"],
             "finish_reason": finish,
             "prompt_tokens": len(body["input_ids"]),
-            "completion_tokens": len(ids) + (40 if faults.overcounts else 0),
+            "completion_tokens": len(ids) + int(faults.miscounts),
             "cached_tokens": 0,
             "num_retractions": int(faults.retracts),
             "e2e_latency": faults.request_s,
@@ -177,6 +190,9 @@ def main():
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--served-model-name", required=True)
     parser.add_argument("--random-seed", type=int)
+    parser.add_argument("--dtype")
+    parser.add_argument("--context-length", type=int)
+    parser.add_argument("--max-running-requests", type=int)
     parser.add_argument("--speculative-algorithm", default="")
     args, _ = parser.parse_known_args()
     config = json.loads(os.environ["SPECBENCH_CONFIG"])
