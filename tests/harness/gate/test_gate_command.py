@@ -51,7 +51,7 @@ def make(
         )
         if header.cell.arm == "lilicorr":
             header = replace(header, wall_s=header.wall_s * slow)
-            rows = [worsened(row, worse) for row in rows]
+            rows = [slowed(worsened(row, worse), slow) for row in rows]
             if fail:
                 header, rows = synthetic.failed(header, fail, "made to fail")
         if not drop(header.cell):
@@ -59,9 +59,23 @@ def make(
     return load_results(str(synthetic.write(folder, made, planned=cells)))
 
 
+def slowed(row, factor):
+    return replace(
+        row, sent_s=row.sent_s * factor, first_token_s=row.first_token_s * factor, done_s=row.done_s * factor
+    )
+
+
 def worsened(row, share):
-    """Every accepted draft is lost with odds 1 - share, deterministically by rounding."""
-    return replace(row, correct_drafts=round(row.correct_drafts * share))
+    """Accepted drafts are lost with odds 1 - share, and as many more blocks write the same tokens in the same time."""
+    lost = row.correct_drafts - round(row.correct_drafts * share)
+    blocks = list(row.histogram)
+    for _ in range(lost):
+        longest = max(i for i, n in enumerate(blocks) if n)
+        blocks[longest] -= 1
+        blocks[longest - 1] += 1
+    blocks[0] += lost
+    counts = {"correct_drafts": row.correct_drafts - lost, "verify_ct": row.verify_ct + lost}
+    return replace(row, **counts, histogram=tuple(blocks))
 
 
 @pytest.fixture(scope="module")
