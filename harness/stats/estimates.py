@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from harness.schema.cell import Cell
-from harness.stats import average, headcost, speed
+from harness.schema.header import BY_CALL
+from harness.stats import average, headcost, speed, steadiness
 from harness.stats.cell_draws import METHODS, Measured, add_speedups, measured, setting_of
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
 from harness.stats.prompt_totals import Panel, panels
@@ -32,6 +33,7 @@ ALIKE = {
     ),
 }
 NO_AR = "no ok AR cell in the same allocation"
+NO_AR_CALL = "measured with --server, and not together with AR in one call: a speedup needs one allocation"
 
 
 def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterable[Cell] = ()) -> Results:
@@ -54,6 +56,7 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
                 whole += [_slim(m) for m in found]
             _settle(results, found)
     results.per_cell = pd.DataFrame([_line(m) for m in whole])
+    _doubt(results, whole)
     headcost.add(results, _blocks(whole))
     average.add(results, KEPT)
     return results
@@ -113,6 +116,8 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
     for name, method in METHODS.items():
         seeds = _by_seed(group, name)
         if not seeds:
+            if reason := group[0].refused.get(name):
+                results.put(setting, name, Missing(reason))
             continue
         average_of_seeds = mean(list(seeds.values()))
         results.put(setting, name, from_draws(average_of_seeds, n, method))
@@ -122,7 +127,8 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
             _spread(results, setting, name, seeds, n)
     if setting.arm != "ar" and (setting, "speedup") not in results.values:
         hole = results.holes.get(replace(setting.of("ar"), category=""))
-        results.put(setting, "speedup", Missing(f"{NO_AR}{f' ({hole})' if hole else ''}"))
+        why = NO_AR_CALL if all(BY_CALL in m.cell.allocation for m in group) else NO_AR
+        results.put(setting, "speedup", Missing(f"{why}{f' ({hole})' if hole else ''}"))
     results.sources[setting] = tuple(m.cell.cell for m in group)
     notes = (caution for m in group for caution in (*m.cell.cautions, m.note))
     results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
@@ -143,6 +149,20 @@ def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draw
     deviation = float(np.std([draws[0] for draws in seeds.values()], ddof=1))
     method = f"sample standard deviation over seeds {', '.join(map(str, seeds))}"
     results.put(setting, f"{name}_sd", Estimate(deviation, None, None, len(seeds), method))
+
+
+def _doubt(results: Results, whole: Sequence[Measured]) -> None:
+    """Say of every setting that was measured on a busy or drifting machine that its speed is unsteady."""
+    speeds = [(m.cell, float(m.draws["throughput"][0])) for m in whole]
+    drift, closed = steadiness.drifts(speeds), steadiness.last_ar([m.cell for m in whole])
+    found: dict[Setting, dict[str, None]] = defaultdict(dict)
+    for m in whole:
+        found[m.setting] |= dict.fromkeys(steadiness.doubts(m.cell, drift, steadiness.DRIFT, closed))
+    for setting, texts in found.items():
+        if texts:
+            results.unsteady[setting] = tuple(texts)
+            said = tuple(f"speed in doubt: {text}" for text in texts)
+            results.cautions[setting] = (*results.cautions.get(setting, ()), *said)
 
 
 def _slim(m: Measured) -> Measured:

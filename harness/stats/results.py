@@ -39,6 +39,7 @@ class Results:
     cells: "pd.DataFrame | None" = None  # of store.load; None for the paper
     per_cell: "pd.DataFrame | None" = None  # one line per ok cell: its setting, repeat, and point values
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
+    unsteady: dict[Setting, tuple[str, ...]] = field(default_factory=dict)  # why its speed cannot be trusted
     unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
     default_reason: str = "not in this run"
     _settings: dict[Setting, None] = field(default_factory=dict)  # of values, in order of entry

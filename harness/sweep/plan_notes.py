@@ -9,8 +9,9 @@ from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for the arms without AR beside them, and one for each drafter that nothing uses."""
-    return (*_without_ar(sweep, list(cells)), *_unused(sweep))
+    """One line for the arms without AR beside them, each concurrency out of reach, each drafter that nothing uses."""
+    listed = list(cells)
+    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep))
 
 
 def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
@@ -20,6 +21,17 @@ def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
     if alone:
         arms = ", ".join(dict.fromkeys(cell.arm for cell in alone))
         yield f'{sweep.where}: no arm "{AR}" beside {arms}: speedups will be missing (add "{AR}" to the panel)'
+
+
+def _too_few(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
+    """As many requests are in flight as there are prompts left, at most."""
+    short = dict.fromkeys((c.prompt_set, c.tier, c.prompts, c.concurrency) for c in cells if c.prompts < c.concurrency)
+    for name, tier, prompts, concurrency in short:
+        place = f"{name}/{tier}" if tier else name
+        yield (
+            f"{sweep.where}: concurrency {concurrency} is out of reach of the {prompts} prompts of {place}: "
+            "no block times there (take more prompts)"
+        )
 
 
 def _place(cell: Cell) -> Cell:
