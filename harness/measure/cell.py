@@ -18,6 +18,7 @@ from harness.schema.cell import Cell
 from harness.schema.failure import Failure
 from harness.schema.request import Row
 from harness.serve.client import Client, Sampling
+from harness.serve.machine_load import Snapshot, between
 
 T = TypeVar("T")
 TRACEBACK = "Traceback (most recent call last)"
@@ -34,6 +35,8 @@ class Measured:
     rows: list[Row] = field(default_factory=list)
     wall_s: float | None = None
     warmup: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)  # `machine_load.between`
+    counters: dict[str, int] = field(default_factory=dict)  # the server's own, of the measured part
     cautions: tuple[str, ...] = ()
 
 
@@ -50,6 +53,7 @@ class Bench:
     min_wall_s: float
     keep_output: bool
     on_done: Callable[[], None]
+    look: Callable[[], Snapshot] | None = None  # at the machine; None where the server runs on another
 
 
 def measure(cell: Cell, conversations: Sequence[Conversation], bench: Bench) -> Measured:
@@ -83,9 +87,14 @@ async def _measure(cell: Cell, conversations: Sequence[Conversation], bench: Ben
             on_done=bench.on_done,
             rows=measured.rows,
         )
+        counted, seen = await client.counters(), bench.look() if bench.look else None
         measured.wall_s = await loop.run(conversations, cell.concurrency)
+        if bench.look and seen:
+            measured.machine = between(seen, bench.look())
+        if counted and (now := await client.counters()):
+            measured.counters = now.since(counted)
         after = await client.info()
-    if found := objections(measured.rows, cell, bench.window, after, bench.log()):
+    if found := objections(measured.rows, cell, bench.window, after, bench.log(), measured.counters):
         raise Failure("invalid", "; ".join(found))
     if bench.log().count(TRACEBACK) > tracebacks:
         measured.cautions = ("the server printed a traceback while the cell ran: read its log",)

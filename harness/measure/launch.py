@@ -5,6 +5,7 @@ time. Nothing is tried twice here.
 """
 
 import contextlib
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,10 +19,12 @@ from harness.prompts.tokenized import Desk
 from harness.schema.cell import Cell
 from harness.schema.failure import Failure
 from harness.schema.file_name import file_name
-from harness.schema.header import Header
+from harness.schema.header import BY_CALL, Header
 from harness.serve.environment import environment, gpu_state, redact, redact_env
+from harness.serve.machine_load import Snapshot, snapshot
 from harness.serve.remote_server import Elsewhere
 from harness.serve.server import Server, free_port
+from harness.store import cell_file, row_checks
 from harness.store import run as store
 from harness.store.lock import RECORDS
 from harness.sweep.plan import Allocation, PlannedLaunch
@@ -39,6 +42,7 @@ class Order:
     data_dirs: tuple[Path, ...] = ()
     url: str = ""  # measure this running server instead of starting any
     keep_output: bool = False
+    call: str = field(default_factory=lambda: secrets.token_hex(4))  # tells this `specbench run` from others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +125,7 @@ class Session:
             min_wall_s=self.order.sweep.min_wall_s,
             keep_output=self.order.keep_output,
             on_done=self.watchers.conversation,
+            look=None if isinstance(server, Elsewhere) else self._look(server),
         )
         for cell in list(self.left):
             self.watchers.note(cell.label)
@@ -132,6 +137,9 @@ class Session:
             self._write(cell, measured, server.tail() if failed else "", began)
             if failed:
                 return
+
+    def _look(self, server: Server) -> Callable[[], Snapshot]:
+        return lambda: snapshot(server.pids(), self.planned.cells[0].device == "cuda")
 
     def _write(self, cell: Cell, measured: Measured, tail: str = "", began: datetime | None = None) -> None:
         header = self._header(cell, measured, tail, began)
@@ -149,6 +157,10 @@ class Session:
         self.left.remove(cell)
         self.watchers.cell(header)
 
+    def _allocation(self) -> str:
+        """On a server that somebody else started, only what one call measured is one allocation."""
+        return f"{self.allocation.id}{BY_CALL}{self.order.call}" if self.order.url else self.allocation.id
+
     def _header(self, cell: Cell, measured: Measured, tail: str, began: datetime | None) -> Header:
         shown = dict(self._shown)
         if shown and cell.device == "cuda" and not self.order.url:
@@ -164,11 +176,15 @@ class Session:
             log_tail=tail,
             wall_s=measured.wall_s,
             started_at=(began or datetime.now(UTC)).isoformat(timespec="seconds"),
-            allocation=self.allocation.id,
+            allocation=self._allocation(),
             launch=self.planned.id,
             order=self.planned.order,
             prompts_digest=prompts_digest(ready.conversations) if ready else "",
             warmup=measured.warmup,
+            call=self.order.call,
+            reached=row_checks.reached(cell_file.as_table(measured.rows)),
+            counters=measured.counters,
+            machine=measured.machine,
             cautions=(*cautions, *(ready.notes if ready else ())),
             **shown,
         )

@@ -4,9 +4,11 @@ Pure. A refusal makes the cells of a launch not_attested, an objection makes its
 the number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
+from harness.measure import acceptance_drift
 from harness.schema.cell import Cell
 from harness.schema.request import Row
 from harness.serve.arguments import disagreements
@@ -46,13 +48,21 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
     return found if remote else found + _log_refusals(log, cell)
 
 
-def objections(rows: Sequence[Row], cell: Cell, window: int, after: ServerInfo, log: str) -> list[str]:
+def objections(
+    rows: Sequence[Row],
+    cell: Cell,
+    window: int,
+    after: ServerInfo,
+    log: str,
+    counters: Mapping[str, int] = MappingProxyType({}),
+) -> list[str]:
     """Why the cell must not count. ``after`` and ``log`` ("" = not ours to read): the server at the cell's end.
 
-    Rows are judged by the same function that judges them when they are read back.
+    Rows are judged by the same functions that judge them when they are read back. ``counters`` are the server's own.
     """
-    found = _log_refusals(log, cell) if log else []
-    return found + departures(after) + row_checks.defects(cell_file.as_table(rows), cell, window)
+    table = cell_file.as_table(rows)
+    found = (_log_refusals(log, cell) if log else []) + departures(after)
+    return found + row_checks.defects(table, cell, window) + row_checks.counter_defects(table, counters)
 
 
 def departures(info: ServerInfo) -> list[str]:
@@ -74,10 +84,13 @@ def cautions(rows: Sequence[Row], wall_s: float, cell: Cell, min_wall_s: float) 
         found.append(f"{blocks} verify blocks, fewer than {FEW_BLOCKS}: take more prompts")
     if cached := sum(row.cached_tokens for row in rows):
         found.append(f"{cached} prompt tokens came from a prefix cache: pass --disable-radix-cache")
+    if (most := row_checks.reached(cell_file.as_table(rows))) < cell.concurrency:
+        found.append(f"concurrency {cell.concurrency} was never reached, at most {most}: take more prompts")
     if retracted := sum(row.retractions > 0 for row in rows):
         found.append(f"{retracted} requests were retracted: lower the concurrency or give the server more memory")
     if wall_s < min_wall_s:
         found.append(f"measured for {wall_s:.1f} s, less than {min_wall_s:g} s: take more prompts")
+    found += acceptance_drift.cautions(rows)
     return found + (_pace(rows) if cell.concurrency == 1 else [])
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from harness.schema.cell import Cell
 
 SCHEMA = 2
+BY_CALL = "@"  # in an allocation's name, before the one call of `specbench run --server` that measured it
 
 
 class Outcome(StrEnum):
@@ -50,6 +51,10 @@ class Header:
     server_args: dict[str, Any] = field(default_factory=dict)  # as the server resolved them (``/server_info``)
     server_env: dict[str, str] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)
+    call: str = ""  # id of the `specbench run` that measured the cell
+    reached: int = 0  # most requests in flight at once; 0 = not recorded
+    counters: dict[str, int] = field(default_factory=dict)  # the server's own, of the measured part: see serve.counters
+    machine: dict[str, Any] = field(default_factory=dict)  # what else ran meanwhile: see serve.machine_load
     cautions: tuple[str, ...] = ()  # doubts as text: too few blocks, cache hits, slow first request ...
     schema: int = SCHEMA
 

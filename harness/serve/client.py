@@ -14,6 +14,7 @@ import aiohttp
 
 from harness.schema.cell import Cell
 from harness.schema.failure import Failure
+from harness.serve.counters import Counters
 from harness.serve.responses import Answer, ServerInfo
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value
@@ -107,6 +108,15 @@ class Client:
             raise Failure("server_died", f"/freeze_gc did not answer within {INFO_TIMEOUT_S:g} s") from None
         if status != 200:
             raise Failure("invalid", f"/freeze_gc: HTTP {status}: {_message(text)}")
+
+    async def counters(self) -> Counters | None:
+        """The server's own counters; None where it does not publish them."""
+        try:
+            async with asyncio.timeout(INFO_TIMEOUT_S):
+                status, text = await self._call("GET", "/metrics/")
+        except TimeoutError:
+            return None
+        return Counters.parse(text) if status == 200 else None
 
     async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         try:

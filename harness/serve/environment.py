@@ -44,10 +44,19 @@ def environment(info: ServerInfo, device: str, remote: bool, attested: bool) -> 
 
 def gpu_state() -> dict[str, str]:
     """Name, driver, clocks (MHz), temperature (C) and power limit (W) of the first visible GPU; {} without one."""
+    return nvidia_smi(_GPU_QUERY)
+
+
+def nvidia_smi(names: Sequence[str], kind: str = "gpu") -> dict[str, str]:
+    """What nvidia-smi says of ``names`` on the first visible GPU; {} without one, or if it does not know a name.
+
+    ``kind`` is its query: gpu, or compute-apps, whose lines are joined by newlines.
+    """
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-    command = ("nvidia-smi", f"--id={first}", f"--query-gpu={','.join(_GPU_QUERY)}", "--format=csv,noheader,nounits")
-    line = _output(command)
-    return dict(zip(_GPU_QUERY, (part.strip() for part in line.split(",")), strict=False)) if line else {}
+    command = ("nvidia-smi", f"--id={first}", f"--query-{kind}={','.join(names)}", "--format=csv,noheader,nounits")
+    lines = [line.split(",") for line in _printed(command).splitlines()]
+    columns = zip(*lines, strict=False) if lines else ()
+    return {name: "\n".join(part.strip() for part in column) for name, column in zip(names, columns, strict=False)}
 
 
 def cpu_name() -> str:
@@ -97,8 +106,12 @@ def _commit() -> str:
 
 def _output(command: Sequence[str]) -> str:
     """First line of what ``command`` prints; "" if it is not there or fails."""
+    return _printed(command).partition("\n")[0]
+
+
+def _printed(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -96,6 +96,10 @@ class Server:
             self._process.wait()
             self._record.unlink(missing_ok=True)
 
+    def pids(self) -> list[int]:
+        """Its live processes."""
+        return self._leader.members()
+
     def give_up(self) -> None:
         """The server is not well: `__exit__` need not wait for it to drain."""
         self._grace_s = 0.0

@@ -6,7 +6,7 @@ seeds and repeats: ``measure`` averages over them.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class Measured:
     prompts: int
     draws: dict[str, Draws]
     note: str
+    refused: Mapping[str, str] = field(default_factory=dict)  # quantity -> why this cell has none
 
 
 def measured(panel: Panel, index: int, category: str = "") -> Measured:
@@ -49,13 +50,24 @@ def measured(panel: Panel, index: int, category: str = "") -> Measured:
         draws |= dict(zip(SURVIVAL, acceptance.survival(totals), strict=True))
     if cell.proposal == "none":
         draws = {name: d for name, d in draws.items() if np.isfinite(d[0])}
+    refused = _refused(cell)
+    draws = {name: d for name, d in draws.items() if name not in refused}
     return Measured(
         cell=cell,
         setting=setting_of(cell, category),
         prompts=panel.size(category),
         draws=draws,
         note=_note(totals),
+        refused=refused,
     )
+
+
+def _refused(cell: Any) -> dict[str, str]:
+    """A block time is one stream's, and the formula takes c of them: with fewer prompts than c there never were."""
+    if cell.prompts >= cell.concurrency:
+        return {}
+    why = f"{cell.prompts} prompts never reach concurrency {cell.concurrency}: no block time"
+    return dict.fromkeys((n for n in speed.METHODS if n.endswith("_ms")), why)
 
 
 def _note(totals: Mapping[str, Draws]) -> str:

@@ -14,8 +14,8 @@ import pandas as pd
 
 from harness.schema.cell import Cell
 from harness.schema.comparable import facts, unlike
-from harness.schema.header import Outcome
-from harness.stats import average, headcost, speed
+from harness.schema.header import BY_CALL, Outcome
+from harness.stats import average, headcost, speed, steadiness
 from harness.stats.absent import absent, gaps, holes, seeds_of, summary
 from harness.stats.cell_draws import METHODS, Measured, add_speedups, measured
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
@@ -27,6 +27,7 @@ from sglang_specbench.errors import UserError
 KEPT = ("tau", "tau_emitted", "throughput", "speedup", "block_ms")  # draws kept for averages and comparisons
 SEED_SPREAD = ("tau", "throughput", "speedup")
 NO_AR = "no ok AR cell in the same allocation"
+NO_AR_CALL = "measured with --server, and not together with AR in one call: a speedup needs one allocation"
 
 
 def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterable[Cell] | None = None) -> Results:
@@ -55,6 +56,7 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
                 whole += [_slim(m) for m in found]
             _settle(results, found)
     results.per_cell, results.prompt_counts = pd.DataFrame([_line(m) for m in whole]), counts
+    _doubt(results, whole)
     headcost.add(results, _blocks(whole))
     average.add(results, KEPT)
     results.gaps = gaps(lacking, seeds)
@@ -135,6 +137,8 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
     for name, method in METHODS.items():
         seeds = _by_seed(group, name)
         if not seeds:
+            if reason := group[0].refused.get(name):
+                results.put(setting, name, Missing(reason))
             continue
         average_of_seeds = mean(list(seeds.values()))
         results.put(setting, name, from_draws(average_of_seeds, n, method))
@@ -144,7 +148,8 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
             _spread(results, setting, name, seeds, n)
     if setting.arm != "ar" and (setting, "speedup") not in results.values:
         hole = results.holes.get(replace(setting.of("ar"), category=""))
-        results.put(setting, "speedup", Missing(f"{NO_AR}{f' ({hole})' if hole else ''}"))
+        why = NO_AR_CALL if all(BY_CALL in m.cell.allocation for m in group) else NO_AR
+        results.put(setting, "speedup", Missing(f"{why}{f' ({hole})' if hole else ''}"))
     results.sources[setting] = tuple(m.cell.cell for m in group)
     notes = (caution for m in group for caution in (*m.cell.cautions, m.note))
     results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
@@ -165,6 +170,20 @@ def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draw
     deviation = float(np.std([draws[0] for draws in seeds.values()], ddof=1))
     method = f"sample standard deviation over seeds {', '.join(map(str, seeds))}"
     results.put(setting, f"{name}_sd", Estimate(deviation, None, None, len(seeds), method))
+
+
+def _doubt(results: Results, whole: Sequence[Measured]) -> None:
+    """Say of every setting that was measured on a busy or drifting machine that its speed is unsteady."""
+    speeds = [(m.cell, float(m.draws["throughput"][0])) for m in whole]
+    drift, closed = steadiness.drifts(speeds), steadiness.last_ar([m.cell for m in whole])
+    found: dict[Setting, dict[str, None]] = defaultdict(dict)
+    for m in whole:
+        found[m.setting] |= dict.fromkeys(steadiness.doubts(m.cell, drift, steadiness.DRIFT, closed))
+    for setting, texts in found.items():
+        if texts:
+            results.unsteady[setting] = tuple(texts)
+            said = tuple(f"speed in doubt: {text}" for text in texts)
+            results.cautions[setting] = (*results.cautions.get(setting, ()), *said)
 
 
 def _slim(m: Measured) -> Measured:

@@ -3,7 +3,8 @@
 A/A cells are ok cells of one setting and seed that differ in the repeat only (fresh launches, same device). Their log
 ratios, pooled over everything that shares target, temperature and concurrency, give a launch-to-launch standard
 deviation s; the floor is the relative difference that 95 % of A/A pairs stay under, ``t(0.975, df) * sqrt(2) * s``.
-AR counts as one arm; its closing bracket in an allocation is a repeat too.
+AR counts as one arm; its closing bracket in an allocation is a repeat too, but for a server that somebody else started:
+there both are one process, a moment apart.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, t
 
+from harness.schema.header import BY_CALL
 from harness.stats.estimate import LEVEL, Estimate, Missing
 from harness.stats.results import Results
 from harness.stats.setting import Setting
@@ -29,7 +31,8 @@ def groups(results: Results, quantity: str) -> "pd.DataFrame":
     cells = results.per_cell
     if cells is None or cells.empty:
         return pd.DataFrame(columns=[*CELL, "repeat", "value", "deviation"])
-    found = cells[[*CELL, "repeat", quantity]].rename(columns={quantity: "value"}).dropna(subset="value")
+    once = cells[~(cells.allocation.str.contains(BY_CALL) & cells.duplicated([*CELL, "allocation"]))]
+    found = once[[*CELL, "repeat", quantity]].rename(columns={quantity: "value"}).dropna(subset="value")
     logs = np.log(found.value).groupby([found[c] for c in CELL])
     found["deviation"] = np.log(found.value) - logs.transform("mean")
     return found[logs.transform("size") > 1].reset_index(drop=True)

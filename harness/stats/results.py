@@ -53,6 +53,7 @@ class Results:
     cells: "pd.DataFrame | None" = None  # of store.load; None for the paper
     per_cell: "pd.DataFrame | None" = None  # one line per ok cell: its setting, repeat, and point values
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
+    unsteady: dict[Setting, tuple[str, ...]] = field(default_factory=dict)  # why its speed cannot be trusted
     unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
     planned: "tuple[Cell, ...] | None" = None  # None: nothing says what the run was to measure
     absent: tuple[Absent, ...] = ()  # cells that failed, or were planned and not run

@@ -100,6 +100,9 @@ def read_table(path: Path, outputs: bool = False) -> tuple[Header, pa.Table]:
     faults = cell_digest.column_faults(metadata, table)
     if not faults and header.outcome == "ok":
         faults = row_checks.defects(table, header.cell, window_of(header), header.wall_s)
+        faults += row_checks.counter_defects(table, header.counters)
+        if header.reached not in (0, row_checks.reached(table)):
+            faults.append(f"reached is {header.reached}, and the rows reach {row_checks.reached(table)}")
         if header.prompts_digest and header.prompts_digest != row_checks.prompts_digest(table):
             faults.append("prompts_digest is not that of its rows")
     if faults:

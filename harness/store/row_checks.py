@@ -5,7 +5,7 @@ Works on the columns of a cell file, all rows at once: a paper's run has hundred
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,27 @@ def defects(table: pa.Table, cell: Cell, window: int, wall_s: float | None = Non
     found = [f"{_name(table, i)}: {text}" for i, text in _row_defects(table, cell, window)]
     shown = found[:SHOWN] + ([f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])
     return shown + _order_defects(table, cell) + _wall_defects(table, wall_s)
+
+
+def counter_defects(table: pa.Table, counters: Mapping[str, int]) -> list[str]:
+    """Where the server's own counters (`harness.serve.counters`; {} = it has none) are not the sums of the rows."""
+    own = {
+        "requests": table.num_rows,
+        "tokens": int(_ints(table, "completion_tokens").sum()),
+        "verify_calls": int(table["verify_ct"].fill_null(0).to_numpy().sum()),
+    }
+    return [
+        f"the server counted {n} {name.replace('_', ' ')} in the meantime, the rows hold {own[name]}"
+        for name, n in counters.items()
+        if n != own.get(name)
+    ]
+
+
+def reached(table: pa.Table) -> int:
+    """The most requests that were in flight at once; one that ends when another is sent makes room for it."""
+    edges = np.concatenate([table["done_s"].to_numpy(), table["sent_s"].to_numpy()])
+    steps = np.repeat([-1, 1], table.num_rows)
+    return int(steps[np.argsort(edges, kind="stable")].cumsum().max(initial=0))
 
 
 def prompts_digest(table: pa.Table) -> str:

@@ -7,7 +7,8 @@
   prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
   top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason,
   log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict),
-  server_argv, server_env (dict), warmup (dict), cautions (tuple), schema, and one ``env_KEY`` per environment key.
+  server_argv, server_args (dict), server_env (dict), warmup (dict), call, reached, counters (dict), machine (dict),
+  cautions (tuple), schema, and one ``env_KEY`` per environment key.
 ``rows``, one line per request, in order of (cell, index, turn):
   cell (id, categorical), every field of `row.Row`: index, prompt_id, turn, category, prompt_hash, prompt_tokens,
   completion_tokens, verify_ct, correct_drafts (nullable Int64), histogram, cap_histogram (numpy arrays or None),
@@ -40,6 +41,7 @@ __all__ = [
     "check_prompts",
     "clean",
     "finished",
+    "frames",
     "header_files",
     "headers",
     "load",
@@ -104,17 +106,17 @@ def load(run_dir: Path, outputs: bool = False) -> Frames:
 
     `UserError` if its ok cells were measured under unlike conditions (`comparable`) or on unlike prompts.
     """
+    found = {path: cell_file.read_table(path, outputs) for path in cell_files(run_dir)}
+    check_alike({path: header for path, (header, _) in found.items()})
+    made = frames(list(found.values()), outputs)
+    check_prompts(run_dir, made)
+    return made
+
+
+def frames(cells: Sequence[tuple[Header, pa.Table]], outputs: bool = False) -> Frames:
+    """Both frames of cells in memory; their rows as `cell_file.as_table` makes them. Checks nothing."""
     columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
-    files = cell_files(run_dir)
-    read_back = [cell_file.read_table(path, outputs) for path in files]
-    found = {path: header for path, (header, _) in zip(files, read_back, strict=True)}
-    check_alike(found)
-    frames = Frames(
-        pd.DataFrame([_flat(header) for header in found.values()]),
-        _rows(files, [table for _, table in read_back], columns),
-    )
-    check_prompts(run_dir, frames)
-    return frames
+    return Frames(pd.DataFrame([_flat(header) for header, _ in cells]), _rows(cells, columns))
 
 
 def merge(sources: Sequence[Path], out: Path) -> None:
@@ -191,12 +193,12 @@ def _flat(header: Header) -> dict[str, Any]:
     return {"cell": header.cell.id, **vars(header.cell), **own, **wall, **environment}
 
 
-def _rows(files: Sequence[Path], tables: Sequence[pa.Table], columns: Sequence[str]) -> pd.DataFrame:
-    empty = pa.schema([SCHEMA.field(name) for name in columns]).empty_table()
-    joined = pa.concat_tables([table.replace_schema_metadata(None) for table in tables] or [empty])
+def _rows(cells: Sequence[tuple[Header, pa.Table]], columns: Sequence[str]) -> pd.DataFrame:
+    tables = [table.select(columns) for _, table in cells]
+    joined = pa.concat_tables(tables or [pa.schema([SCHEMA.field(name) for name in columns]).empty_table()])
     names = pd.Categorical.from_codes(
         [i for i, table in enumerate(tables) for _ in range(table.num_rows)],
-        categories=[path.stem for path in files],
+        categories=[header.cell.id for header, _ in cells],
     )
     frame = joined.to_pandas(types_mapper={cell_file.COUNT: pd.Int64Dtype()}.get)
     frame.insert(0, "cell", names)

@@ -10,8 +10,9 @@ from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for the arms without AR beside them, for each drafter that nothing uses, for each open door."""
-    return (*_without_ar(sweep, list(cells)), *_unused(sweep), *open_doors(sweep.server.args, sweep.where))
+    """One line for arms without AR, each concurrency out of reach, each drafter that nothing uses, each open door."""
+    listed, doors = list(cells), open_doors(sweep.server.args, sweep.where)
+    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep), *doors)
 
 
 def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
@@ -21,6 +22,17 @@ def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
     if alone:
         arms = ", ".join(dict.fromkeys(cell.arm for cell in alone))
         yield f'{sweep.where}: no arm "{AR}" beside {arms}: speedups will be missing (add "{AR}" to the panel)'
+
+
+def _too_few(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:
+    """As many requests are in flight as there are prompts left, at most."""
+    short = dict.fromkeys((c.prompt_set, c.tier, c.prompts, c.concurrency) for c in cells if c.prompts < c.concurrency)
+    for name, tier, prompts, concurrency in short:
+        place = f"{name}/{tier}" if tier else name
+        yield (
+            f"{sweep.where}: concurrency {concurrency} is out of reach of the {prompts} prompts of {place}: "
+            "no block times there (take more prompts)"
+        )
 
 
 def _place(cell: Cell) -> Cell:

@@ -46,6 +46,8 @@ def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
     [
         ({"broken_histogram": True}, "invalid", r"sum\(histogram\) \d+ != verify_ct"),
         ({"miscounts": True}, "invalid", "p0/0: 24 token ids came back, the server counted 25"),
+        ({"foreign": True}, "invalid", "the server counted 7 requests in the meantime, the rows hold 6"),
+        ({"foreign": True}, "invalid", r"the server counted \d+ verify calls in the meantime, the rows hold \d+"),
         ({"overcounts": True}, "invalid", "completion_tokens 64, and the limit is 24"),
         ({"overcounts": True}, "invalid", r"outside \[0, 16\)"),
         ({"no_counts": True}, "invalid", "no spec counts for 24 tokens"),
@@ -164,3 +166,22 @@ def test_a_full_disk_stops_with_one_line_and_no_half_file(run, fake, monkeypatch
         run.launch()
     assert caught.value.exit_code == 5
     assert list((run.out / "cells").iterdir()) == []
+
+
+def test_a_cell_keeps_what_the_server_counted_and_how_busy_the_machine_was(run, fake):
+    (header,) = run.launch()
+    rows = run.rows(header)
+    sums = {"requests": 6, "tokens": 6 * 24, "verify_calls": sum(r.verify_ct for r in rows)}
+    assert header.counters == sums
+    assert header.reached == 1
+    assert header.call
+    assert header.server_args["context_length"] == 512
+    assert header.machine["cores"] > 0
+    assert 0 <= header.machine["other_cpu"] <= 1
+    assert 0 < header.machine["own_cpu"] <= 1
+
+
+def test_a_server_without_metrics_is_measured_all_the_same(run, fake):
+    fake(dflash={"no_metrics": True})
+    (header,) = run.launch()
+    assert (header.outcome, header.counters) == ("ok", {})

@@ -88,7 +88,7 @@ def test_closure_of_an_ar_cell_has_no_truncation():
 def results_with(values):
     lines = [
         {"target": "T", "temperature": 0.0, "concurrency": 1, "arm": arm, "benchmark": "b", "tier": "", "seed": 42,
-         "repeat": i, "throughput": v}
+         "repeat": i, "allocation": f"a{i}", "throughput": v}
         for arm, repeats in values.items() for i, v in enumerate(repeats)
     ]  # fmt: skip
     return Results(name="r", per_cell=pd.DataFrame(lines))

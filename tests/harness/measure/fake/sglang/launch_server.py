@@ -44,6 +44,9 @@ class Faults:
     overcounts: bool = False  # more tokens than blocks can have given
     miscounts: bool = False  # one token more than came back
     retracts: bool = False
+    foreign: bool = False  # somebody else sends a request while a cell runs
+    no_metrics: bool = False
+    collapses_at: int = 0  # no draft is accepted any more
     eos_in_block: bool = False  # answers end inside their last block
     other_outputs: bool = False  # greedy outputs that are not the target's
     no_attestation: bool = False
@@ -63,6 +66,7 @@ class Fake:
         self.args, self.config, self.faults = args, config, faults
         self.began = time.monotonic()
         self.measured = 0
+        self.counted = dict.fromkeys(("num_requests", "generation_tokens", "spec_verify_calls"), 0)
         self.speculative = bool(args.speculative_algorithm)
 
     async def ready(self, _):
@@ -110,6 +114,19 @@ class Fake:
         )
         return made.to_json() | self.faults.attests
 
+    async def metrics(self, _):
+        if self.faults.no_metrics:
+            return web.Response(status=404)
+        labels = f'{{model_name="{self.args.served_model_name}"}}'
+        lines = [f"sglang:{name}_total{labels} {float(n)}" for name, n in self.counted.items() if n]
+        return web.Response(text="# HELP sglang:x\n" + "\n".join(lines) + "\n")
+
+    def count(self, meta):
+        n = 2 if self.faults.foreign and self.measured == 2 else 1  # somebody else's request
+        self.counted["num_requests"] += n
+        self.counted["generation_tokens"] += n * meta["completion_tokens"]
+        self.counted["spec_verify_calls"] += n * meta.get("spec_verify_ct", 0)
+
     async def flush(self, _):
         if self.faults.busy_flushes > 0:
             self.faults.busy_flushes -= 1
@@ -144,6 +161,8 @@ class Fake:
         if sampling["temperature"] > 0:
             seed = hashlib.sha256(seed + str(self.args.random_seed).encode() + os.urandom(1)).digest()
         blocks, correct, histogram = self.blocks(total, seed)
+        if faults.collapses_at and self.measured >= faults.collapses_at:
+            blocks, correct, histogram = total - 1, 0, [total - 1]
         ids = [4 + seed[i % 32] for i in range(total)]
         ids += [1] * (40 if faults.overcounts else 0)
         finish = {"type": "length", "length": total}
@@ -170,6 +189,7 @@ class Fake:
                 "spec_accept_length": len(ids) / blocks,
                 "spec_correct_drafts_histogram": histogram[:-1] if faults.broken_histogram else histogram,
             }
+        self.count(meta)
         return {"text": f"answer {seed.hex()[:8]}" + "x" * faults.big_reply, "output_ids": ids, "meta_info": meta}
 
     def blocks(self, total, seed):
@@ -208,6 +228,7 @@ def main():
         [
             web.get("/ready", fake.ready),
             web.get("/server_info", fake.info),
+            web.get("/metrics/", fake.metrics),
             web.post("/flush_cache", fake.flush),
             web.post("/freeze_gc", fake.freeze),
             web.post("/generate", fake.generate),

@@ -1,0 +1,120 @@
+"""A speed from a machine that was busy, slowed or drifting is marked; one from a machine that stood still is not."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from harness.load_results import load_results
+from harness.schema.header import BY_CALL
+from harness.stats import noise, steadiness
+from harness.stats.estimate import Estimate, Missing
+from harness.stats.setting import Setting
+from tests import synthetic_run as synthetic
+
+STILL = {"other_cpu": 0.03, "steal": 0.001, "load": [1.2, 1.3], "own_cpu": 0.6, "cores": 2, "seconds": 30.0}
+PLACE = Setting(target="T", arm="dflash", benchmark="gsm8k", temperature=0.0)
+
+
+def run(tmp_path, slower=1.0, machine=STILL, **changes):
+    """AR, DFlash, AR again; the closing AR is ``slower`` than the opening one. ``changes`` are DFlash's header's."""
+    cells = [synthetic.cell("T", a, "gsm8k", prompts=20, replica=r) for a, r in (("ar", 0), ("dflash", 0), ("ar", 1))]
+    made = []
+    for place, (header, rows) in enumerate(synthetic.run(cells)):
+        factor = slower if header.cell.replica else 1.0
+        times = {"wall_s": header.wall_s * factor, "machine": machine, "started_at": f"2026-01-01T00:0{place}:00+00:00"}
+        moved = [
+            replace(r, sent_s=r.sent_s * factor, first_token_s=r.first_token_s * factor, done_s=r.done_s * factor)
+            for r in rows
+        ]
+        made.append((replace(header, **{**times, **(changes if header.cell.arm == "dflash" else {})}), moved))
+    return load_results(str(synthetic.write(tmp_path / "run", made)))
+
+
+def test_a_machine_that_stood_still_is_not_marked(tmp_path):
+    results = run(tmp_path)
+    assert results.unsteady == {}
+    assert not any("speed in doubt" in text for found in results.cautions.values() for text in found)
+
+
+@pytest.mark.parametrize(
+    ("machine", "text"),
+    [
+        ({"other_cpu": 0.6, "load": [6.0, 13.0]}, "other processes used 60 % of the machine's cores (load 13)"),
+        ({"steal": 0.1}, "the hypervisor gave 10 % of the machine's cores to others"),
+        ({"gpu_others": 2}, "2 other processes were on the GPU"),
+        ({"gpu": [{}, {"clocks_throttle_reasons.active": "0x0000000000000040"}]}, "slowed: hardware thermal limit"),
+        ({"gpu": [{"clocks_throttle_reasons.active": "0x0000000000000004"}]}, "slowed: power cap"),
+    ],
+)
+def test_each_kind_of_busy_machine_marks_the_speed(tmp_path, machine, text):
+    results = run(tmp_path, machine={**STILL, **machine})
+    assert any(text in found for found in results.unsteady[PLACE])
+    assert any(f"speed in doubt: {found}" in results.cautions[PLACE] for found in results.unsteady[PLACE])
+
+
+@pytest.mark.parametrize("mask", ["0x0000000000000000", "0x0000000000000001", "[N/A]", ""])
+def test_an_idle_or_silent_gpu_is_not_slowed(mask):
+    """Bit 0 is the GPU's own idleness (nvml.h: GpuIdle)."""
+    assert steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": mask}], "gpu_others": 0}) == []
+
+
+@pytest.mark.parametrize("slower", [1.06, 1 / 1.06])
+def test_an_allocation_that_drifted_marks_its_arms(tmp_path, slower):
+    """The opening and closing AR say the same tokens, so the drift is known in closed form."""
+    results = run(tmp_path, slower=slower)
+    noise_of_launches = 3 * synthetic.LAUNCH_NOISE
+    (text,) = results.unsteady[PLACE]
+    said = float(text.split("moved by ")[1].split(" %")[0])
+    assert said == pytest.approx(100 * (1 / slower - 1), abs=100 * noise_of_launches)
+
+
+def test_a_drift_below_the_limit_does_not(tmp_path):
+    assert run(tmp_path, slower=1.01).unsteady == {}
+
+
+def test_drift_pools_the_cells_of_an_allocation():
+    def cell(replica, wall):
+        return synthetic.replace(next(synthetic.run([synthetic.cell("T", "ar", "gsm8k")]))[0], wall_s=wall), replica
+
+    class Line:
+        arm, allocation = "ar", "a"
+
+        def __init__(self, replica, wall_s):
+            self.replica, self.wall_s = replica, wall_s
+
+    lines = [(Line(0, 10.0), 20.0), (Line(0, 30.0), 10.0), (Line(1, 12.0), 20.0), (Line(1, 28.0), 11.0)]
+    opening, closing = 500 / 40, (240 + 308) / 40
+    assert steadiness.drifts(lines)["a"] == pytest.approx(math.log(closing / opening))
+    assert steadiness.drifts(lines[:2]) == {}
+
+
+def test_a_cell_that_was_tried_again_after_the_closing_ar_is_marked(tmp_path):
+    results = run(tmp_path, started_at="2026-01-02T00:00:00+00:00")
+    assert "measured after the closing AR" in results.unsteady[PLACE][0]
+
+
+def test_remote_arms_have_a_speedup_only_over_ar_of_the_same_call(tmp_path):
+    """AR and arm measured by two calls of --server: no speedup, and the reason says why."""
+    apart = run(tmp_path / "apart", allocation=f"T-s42-r0{BY_CALL}cafe")
+    missing = apart.get(PLACE, "speedup")
+    assert isinstance(missing, Missing)
+    assert "measured with --server, and not together with AR in one call" in missing.reason
+
+
+def test_two_ar_cells_of_one_remote_server_are_no_repeat(tmp_path):
+    cells = [synthetic.cell("T", "ar", "gsm8k", prompts=20, replica=r) for r in (0, 1)]
+    made = [(replace(h, allocation=f"T-s42-r0{BY_CALL}cafe"), rows) for h, rows in synthetic.run(cells)]
+    results = load_results(str(synthetic.write(tmp_path / "run", made)))
+    assert noise.floors(results, "throughput") == {}
+    assert results.unsteady == {}
+
+
+def test_block_times_of_a_concurrency_that_was_never_reached_are_refused_with_the_reason(tmp_path):
+    cells = [synthetic.cell("T", arm, "gsm8k", prompts=6, concurrency=c) for arm in ("ar", "dflash") for c in (4, 32)]
+    results = load_results(str(synthetic.write(tmp_path / "run", synthetic.run(cells))))
+    for name in ("block_ms", "decode_block_ms"):
+        assert isinstance(results.get(replace(PLACE, concurrency=4), name), Estimate)
+        refused = results.get(replace(PLACE, concurrency=32), name)
+        assert refused == Missing("6 prompts never reach concurrency 32: no block time")
+    assert isinstance(results.get(replace(PLACE, concurrency=32), "tau"), Estimate)
