@@ -50,12 +50,8 @@ def dashboard(
     history: Annotated[Path, typer.Option("--history", help="History file of the gate.")] = Path(
         "results/history.jsonl"
     ),
-    run: Annotated[
-        str, typer.Option("--run", help="Newest run folder: survival, concurrency, environment, failures.")
-    ] = "",
-    baseline: Annotated[
-        str, typer.Option("--baseline", help="Run in the history to compare with; default: its first.")
-    ] = "",
+    run: Annotated[str, typer.Option("--run", help="Newest run folder, or paper: its report is the first page.")] = "",
+    arms: Annotated[str, typer.Option("--arms", help="Of the run only these arms and AR, separated by commas.")] = "",
     certificates: Annotated[Path, typer.Option("--certificates", help="Folder of audit certificates.")] = Path(
         "results/certificates"
     ),
@@ -66,16 +62,21 @@ def dashboard(
     from harness.gate import record
     from harness.gate.history import read
     from harness.load_results import load_results
+    from harness.paper import published
+    from harness.stats.chosen import of_arms
+    from harness.store import run as store
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 
     entries = read(history)
-    results = load_results(run) if run else None
-    if results and run not in [e.run for e in entries]:
-        entries.append(record.entry(run, results, ""))
-    if not entries:
+    results = of_arms(load_results(run), arms) if run else None
+    rows = store.load(Path(run)).rows if run and run != published.NAME else None
+    if results is not None and results.cells is not None and (results.cells.outcome == "ok").any():
+        name = Path(run).name
+        if name not in [Path(e.run).name for e in entries]:
+            entries.append(record.entry(name, results, ""))
+    if not entries and results is None:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
-    pages = build(
-        Sources(history=entries, results=results, baseline=baseline, certificates=load_all(certificates)), out
-    )
-    typer.echo(f"{out / 'index.html'}: {len(pages)} pages from {len(entries)} runs")
+    sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates))
+    pages = build(sources, out)
+    typer.echo(f"{out / 'index.html'}: {len(pages)} pages, {len(entries)} runs in the history")

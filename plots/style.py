@@ -5,6 +5,7 @@ Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so 
 """
 
 import textwrap
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,8 +23,8 @@ from sglang_specbench.arms import ARMS
 _marked: ContextVar[Collection[str]] = ContextVar("marked", default=())  # arms that carry a dagger in this drawing
 WIDTH = 6.75  # inches: a two-column page
 FORMATS = ("svg", "pdf", "png")
-# arm -> colour, marker, dashes; an arm that is not here takes GREY
-COLOURS = {
+# arm -> colour, marker, dashes
+COLOURS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "ar": ("#000000", "x", (1, 1)),
     "dflash": ("#999999", "s", ()),
     "dflash2": ("#E69F00", "o", ()),
@@ -33,7 +34,15 @@ COLOURS = {
     "lilicorr-conv": ("#CC79A7", "P", (5, 2)),
     "lilicorr-exact": ("#56B4E9", "*", (1, 1)),
 }
-GREY = ("#555555", ".", (2, 2))
+# arms that are not above take one of these, always the same one: their number in the arm table decides
+SPARE = (
+    ("#7B4EA3", "h", (3, 2)),
+    ("#8C6D31", "<", (5, 1, 1, 1)),
+    ("#B0305C", ">", (2, 1)),
+    ("#3D7A7A", "p", (6, 1)),
+    ("#5B6C8F", "d", (1, 2)),
+)
+SCREEN = {"ar": "#6E7B8B", "dflash": "#9A9A9A"}  # black is no colour on a dark page
 
 RC = {
     "figure.dpi": 100,
@@ -54,12 +63,27 @@ RC = {
 
 
 def colour(arm: str) -> str:
-    return COLOURS.get(_base(arm), GREY)[0]
+    return _look(arm)[0]
+
+
+def screen_colour(arm: str) -> str:
+    """The arm's colour where the page may be dark."""
+    return SCREEN.get(_base(arm), colour(arm))
+
+
+def _look(arm: str) -> tuple[str, str, tuple[int, ...]]:
+    """Colour, marker and dashes; a variant has those of its family, an arm of which nothing is said here a spare one."""
+    base = _base(arm)
+    if base in COLOURS:
+        return COLOURS[base]
+    names = [name for name in ARMS if _base(name) not in COLOURS]
+    place = names.index(arm) if arm in names else zlib.crc32(arm.encode())
+    return SPARE[place % len(SPARE)]
 
 
 def line(arm: str) -> dict[str, object]:
     """Keyword arguments of a line plot for ``arm``."""
-    shade, marker, dashes = COLOURS.get(_base(arm), GREY)
+    shade, marker, dashes = _look(arm)
     return {"color": shade, "marker": marker, "markersize": 4, "dashes": dashes, "linewidth": 1.2, "label": title(arm)}
 
 

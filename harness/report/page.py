@@ -1,6 +1,7 @@
 """The report of a run: one page whose sections hold sentences and tables, written as text, Markdown or HTML alike."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
@@ -20,20 +21,22 @@ FASTEST, DOUBT, NEXT = "Who is fastest", "Not measured, or in doubt", "What to d
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Sentences, then tables."""
+    """Sentences, tables, and the sentences that explain them."""
 
     title: str
     lines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """``about`` says where and when it was measured."""
+    """``about`` says where and when it was measured; ``panels`` stand in the sections after the first, one each."""
 
     name: str
     about: str
     sections: tuple[Section, ...]
+    panels: tuple[Panel, ...] = ()
 
 
 def report(results: Results, rows: pd.DataFrame | None = None) -> Report:
@@ -41,7 +44,7 @@ def report(results: Results, rows: pd.DataFrame | None = None) -> Report:
     found = panels(results)
     lacking = gaps.gaps(results)
     sections = [
-        Section(title=FASTEST, lines=tuple(rank_tables.answer(p) for p in found)),
+        Section(title=FASTEST, lines=(*(rank_tables.answer(p) for p in found), *rank_tables.exactness(found))),
         *(_panel(results, p) for p in found),
         Section(title="Under load", lines=tuple(load.drift(results)), tables=tuple(load.tables(results))),
         _scores(results),
@@ -49,8 +52,9 @@ def report(results: Results, rows: pd.DataFrame | None = None) -> Report:
         Section(title=DOUBT, lines=tuple(gap.text for gap in lacking)),
         Section(title=NEXT, lines=tuple(dict.fromkeys(gap.remedy for gap in lacking if gap.remedy))),
     ]
-    kept = tuple(s for s in sections if s.lines or s.tables)
-    return Report(name=results.name, about=about(results), sections=kept)
+    kept = tuple(s for s in sections if s.lines or s.tables or s.title == FASTEST)
+    name = Path(results.name).name or results.name
+    return Report(name=name, about=about(results), sections=kept, panels=tuple(found))
 
 
 def about(results: Results) -> str:
@@ -84,7 +88,7 @@ def _panel(results: Results, panel: Panel) -> Section:
             parts = [contrast(results, first.setting, other.setting.arm, q, floors) for q in QUANTITIES]
             lines.append(sentence(parts))
     tables = (rank_tables.table(results, panel),) if panel.ranks or panel.lacking else ()
-    return Section(title=where(panel.place, panel.sets), lines=tuple(lines), tables=tables)
+    return Section(title=where(panel.place, panel.sets), tables=tables, after=tuple(lines))
 
 
 def _scores(results: Results) -> Section:

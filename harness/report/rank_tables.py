@@ -1,5 +1,7 @@
 """A panel as a table, and its first line: who is fastest, and from whom it cannot be told apart."""
 
+from collections.abc import Sequence
+
 from harness.report.ranking import FAILED, Panel, Ranked
 from harness.report.sentences import title, where
 from harness.stats.estimate import Estimate, Missing
@@ -21,6 +23,13 @@ NOTE = (
     "Ranks go by speedup. = marks an arm that is as fast as the first, within the band; ~ one that the measurement "
     "does not tell from it; x one that failed its audit."
 )
+EXACT = {
+    "audited": "audited, and exact: it samples from the target's distribution",
+    "published": "not audited here, the paper's own numbers",
+    FAILED: "FAILED its audit: it does not sample from the target's distribution, so it is no drafter",
+    "inconclusive": "its audit did not decide whether it is exact",
+    "unaudited": "not audited: whether it is exact is not known",
+}
 INTERVALS = ("Intervals are 95 %, over prompts.", "Intervals are the rounding of the printed numbers.")
 
 
@@ -36,7 +45,7 @@ def answer(panel: Panel) -> str:
         best = panel.drafted[0]
         return f"{place}: no drafter is faster than AR; the nearest is {title(best.setting.arm)}{_times(best)}."
     leads = "is fastest" if all(r.behind is None or r.behind.verdict != "open" for r in panel.ranks) else "leads"
-    return f"{place}: {arm} {leads}{_times(first)}{_near(panel)}. {_exactness(first)}{_absent(panel)}"
+    return f"{place}: {arm} {leads}{_times(first)}{_near(panel)}.{_absent(panel)}"
 
 
 def _absent(panel: Panel) -> str:
@@ -61,14 +70,14 @@ def _times(ranked: Ranked) -> str:
     return f", {number(ranked.speedup, 2, interval=True)} times AR"
 
 
-def _exactness(ranked: Ranked) -> str:
-    said = {
-        "audited": "It passed its audit: it samples from the target's distribution.",
-        "published": "The paper's number: not audited here.",
-        FAILED: "It FAILED its audit: it does not sample from the target's distribution, so it is no drafter.",
-        "inconclusive": "Its audit is inconclusive.",
-    }
-    return said.get(ranked.badge, "Whether it is exact was not audited.")
+def exactness(panels: Sequence[Panel]) -> list[str]:
+    """Of the arms that lead somewhere: whether they were shown to sample from the target's distribution."""
+    first = [p.drafted[0] for p in panels if p.drafted]
+    badges = {title(r.setting.arm): r.badge for r in first}
+    return [
+        f"{', '.join(arm for arm, own in badges.items() if own == badge)}: {EXACT[badge]}."
+        for badge in dict.fromkeys(badges.values())
+    ]
 
 
 def table(results: Results, panel: Panel) -> Table:

@@ -24,6 +24,8 @@ def terminal(report: Report) -> str:
         parts += [f"- {line}" for line in section.lines]
         parts += [""] * bool(section.lines)
         parts += [table_terminal(table) for table in section.tables]
+        parts += [f"- {line}" for line in section.after]
+        parts += [""] * bool(section.after)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -35,6 +37,8 @@ def markdown(report: Report) -> str:
         parts += [f"- {_escaped(line)}" for line in section.lines]
         parts += [""] * bool(section.lines)
         parts += [table_markdown(table) for table in section.tables]
+        parts += [f"- {_escaped(line)}" for line in section.after]
+        parts += [""] * bool(section.after)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -53,11 +57,11 @@ def fragment(report: Report) -> str:
     return "\n".join(section_html(section) for section in report.sections)
 
 
-def section_html(section: Section) -> str:
-    """One section; everything that comes from a run is escaped."""
+def section_html(section: Section, extra: str = "") -> str:
+    """One section; everything that comes from a run is escaped. ``extra`` is HTML of a page around it, at the end."""
     return _template("section.html").render(
         section=section, slug=slug(section.title), sections=sections, texts=texts, notes=footnotes, badges=BADGES,
-        groups=groups, grouped=_grouped,
+        groups=groups, grouped=_grouped, extra=extra,
     )  # fmt: skip
 
 

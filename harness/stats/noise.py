@@ -29,7 +29,7 @@ def groups(results: Results, quantity: str) -> "pd.DataFrame":
     This is the figure's data. Empty without A/A cells (and for the paper, which publishes none).
     """
     cells = results.per_cell
-    if cells is None or cells.empty:
+    if cells is None or quantity not in cells:  # no cell, or AR's alone, which have no tau
         return pd.DataFrame(columns=[*CELL, "repeat", "value", "deviation"])
     once = cells[~(cells.allocation.str.contains(BY_CALL) & cells.duplicated([*CELL, "allocation"]))]
     found = once[[*CELL, "repeat", quantity]].rename(columns={quantity: "value"}).dropna(subset="value")

@@ -26,9 +26,15 @@ def long(entries: list[Entry]) -> pd.DataFrame:
     return frame
 
 
+def floor(series: pd.DataFrame) -> float:
+    """Standard deviation of the log between A/A allocations; 0 for tau, and where no run measured it."""
+    median = float(pd.to_numeric(series.noise).median())
+    return 0.0 if series.metric.iloc[0] == "tau" or not math.isfinite(median) else median
+
+
 def changes(series: pd.DataFrame) -> list[Change]:
-    """Change points of one series (same device, target, arm, metric, setting), in the order of its lines."""
-    floor = series.noise.median()
-    if series.metric.iloc[0] == "tau" or not math.isfinite(floor):
-        floor = 0.0  # the spread of successive runs is then all that is known
-    return change_points([math.log(v) for v in series.value], float(floor))
+    """Change points of one series (same device, target, arm, metric, setting), in the order of its lines.
+
+    Without a floor the spread of successive runs is all that is known.
+    """
+    return change_points([math.log(v) for v in series.value], floor(series))

@@ -89,6 +89,16 @@ def test_a_failed_arm_is_named_in_the_answer_the_table_and_the_doubts_with_a_rem
     assert any("specbench status" in line for line in section(page, "What to do next").lines)
 
 
+def test_a_run_of_which_only_ar_is_left_has_a_report(tmp_path):
+    made = []
+    for arm in ("ar", "lilicorr"):
+        for header, rows in synthetic.run([synthetic.cell("Qwen3-8B", arm, "gsm8k", prompts=5)]):
+            made.append(synthetic.failed(header, "oom", "full") if arm == "lilicorr" else (header, rows))
+    page = read(str(synthetic.write(tmp_path, made)))
+    assert "no drafter has a speed" in page.sections[0].lines[0]
+    assert render.terminal(page)
+
+
 def test_hostile_words_stay_words_in_html_and_markdown(failed):
     page = read(str(failed))
     assert "<script>alert" not in render.html(page)
@@ -164,6 +174,5 @@ def test_marks_of_the_audit_come_from_certificates(folder, monkeypatch):
 
 
 def read_results(folder):
-    from harness.report.read import audited
 
-    return audited(str(folder))
+    return load_results(str(folder))

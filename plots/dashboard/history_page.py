@@ -1,0 +1,135 @@
+"""The history page: a small chart for each arm and metric, what changed between two runs, and the list of runs."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from markupsafe import Markup
+
+from harness.gate.history import Entry
+from plots import style
+from plots.dashboard import charts, history_frame
+from plots.dashboard.page import Page, Section, card, chart, data_block, grid, slug, table, titled
+
+POOLED = "pooled"
+METRICS = ("speedup", "tau", "throughput", "head_ms")
+NOTE = (
+    "Mean over all settings of a run. A dot is a run, coloured by its gate: green ok, amber inconclusive, red regression "
+    "or invalid, grey not judged. The band is two standard deviations of the measured noise between launches around the "
+    "last level; a dashed line marks where the level changed."
+)
+
+
+def page(entries: Sequence[Entry], history: pd.DataFrame, out: Path) -> Page:
+    """Every part of it, as far as the number of runs allows."""
+    sections = []
+    pooled = history[history.setting == POOLED]
+    for (device, target), part in pooled.groupby(["device", "target"], sort=False):
+        title = f"{target} on {device or 'an unknown device'}"
+        runs = part.run.nunique()
+        note = NOTE if runs > 1 else "One run so far: a history begins with the second."
+        sections.append(Section(id=slug(f"history {title}"), title=title, note=note, blocks=(multiples(part, out),)))
+    if len(entries) > 1:
+        sections.append(_changes(entries, history))
+    sections.append(Section(id="runs", title="Runs, newest first", blocks=(table(runs_table(entries)),)))
+    count = f"{len(entries)} runs" if len(entries) > 1 else "one run"
+    about = (
+        f"{count}, {_day(entries[0])} to {_day(entries[-1])}." if len(entries) > 1 else f"{count}, {_day(entries[0])}."
+    )
+    return Page(name="history.html", title="History", about=about, sections=tuple(sections))
+
+
+def _day(entry: Entry) -> str:
+    return entry.time[:10]
+
+
+def multiples(part: pd.DataFrame, out: Path) -> Markup:
+    """One card for each series of the frame: arm and metric, in the order of `METRICS`."""
+    blocks = []
+    keys = ["arm", "metric", "setting"]
+    order = {m: i for i, m in enumerate(METRICS)}
+    groups = sorted(part.groupby(keys, sort=False), key=lambda g: order.get(str(g[0][1]), len(order)))
+    for (arm, metric, setting), own in groups:
+        where = "" if setting == POOLED else f", {setting}"
+        title = f"{style.title(str(arm))}: {charts.AXES.get(str(metric), str(metric))}{where}"
+        blocks.append(_one(own, title, out))
+    return grid(blocks)
+
+
+def _one(own: pd.DataFrame, title: str, out: Path) -> Markup:
+    """A chart; a number while there is one run."""
+    last = own.iloc[-1]
+    if len(own) == 1:
+        return card(title, f"{last.value:.4g}", f"{last.run}, {str(last.time)[:10]}")
+    pooled = last.setting == POOLED  # change points cost a second a series, and single settings are noisier
+    found = history_frame.changes(own) if pooled else []
+    moved = [f"{math.expm1(c.size):+.2%} at run {own.run.iloc[c.at]}" for c in found]
+    note = f"last {last.value:.4g}" + (f"; {'; '.join(moved) if moved else 'no change point'}" if pooled else "")
+    floor = history_frame.floor(own)
+    by_date = own.time.nunique() == len(own)
+    drawn = charts.series(own, found, floor, by_date)
+    name = f"{last.device} {last.target} {title}"
+    return titled(title, note, chart(drawn, out, name, f"{title} over {len(own)} runs: {note}", own))
+
+
+def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
+    """What the history says of each run but its numbers."""
+    lines = [
+        {
+            "run": e.run,
+            "date": e.time[:16].replace("T", " "),
+            "gate": e.verdict or "not judged",
+            "device": e.device_name,
+            "commit": e.commit[:12],
+            "noise between launches": "" if e.noise is None else f"{100 * e.noise:.2f} %",
+            **e.versions,
+        }
+        for e in reversed(entries)
+    ]
+    return pd.DataFrame(lines).fillna("")
+
+
+def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
+    """Two menus and a table that the page's script fills."""
+    runs = [{"name": f"{e.run} ({_day(e)})", "facts": _facts(e)} for e in entries]
+    pooled = history[history.setting == POOLED]
+    place = {e.run: i for i, e in enumerate(entries)}
+    series = []
+    for (target, arm, metric), own in pooled.groupby(["target", "arm", "metric"], sort=False):
+        values: list[float | None] = [None] * len(entries)
+        for p in own.itertuples():
+            values[place[p.run]] = float(p.value)
+        name = f"{target}, {style.title(str(arm))}, {charts.AXES.get(str(metric), str(metric))}"
+        noise = history_frame.floor(own)
+        series.append({"name": name, "values": values, "noise": 2 * math.sqrt(2) * noise})
+    body = Markup(
+        '<div class="choose"><label>older run <select id="older">{older}</select></label>'
+        '<label>newer run <select id="newer">{newer}</select></label></div>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="facts that differ"><table class="plain"><thead><tr>'
+        '<th scope="col">what differs</th><th scope="col">older</th><th scope="col">newer</th></tr></thead>'
+        '<tbody id="changed-facts"></tbody></table></div>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="numbers that changed"><table class="plain"><thead><tr>'
+        '<th scope="col">number</th><th scope="col">older</th><th scope="col">newer</th><th scope="col">change</th>'
+        '</tr></thead><tbody id="changes"></tbody></table></div>'
+        "<noscript><p>Choosing two runs needs JavaScript; the numbers are in the files under data/.</p></noscript>"
+    ).format(older=_options(runs, max(len(runs) - 2, 0)), newer=_options(runs, len(runs) - 1))
+    note = (
+        "Largest change first; coloured where it is more than the noise between launches explains (2 standard deviations "
+        "of a difference), where that was measured."
+    )
+    blocks = (body, data_block("runs-data", {"runs": runs, "series": series}))
+    return Section(id="changed", title="What changed between two runs", note=note, blocks=blocks)
+
+
+def _facts(entry: Entry) -> dict[str, str]:
+    """What may explain a change."""
+    return {"commit": entry.commit, "device": entry.device_name, "gate": entry.verdict or "not judged",
+            **entry.versions}  # fmt: skip
+
+
+def _options(runs: list[dict[str, object]], chosen: int) -> Markup:
+    return Markup("").join(
+        Markup('<option value="{}"{}>{}</option>').format(i, Markup(" selected") if i == chosen else "", run["name"])
+        for i, run in enumerate(runs)
+    )
