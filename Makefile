@@ -28,7 +28,8 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 unit: $(VENV)/.dev
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q --durations=15
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q -m "not sglang" -n 2 --durations=10
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -q -m sglang --durations=10   # real servers: one at a time
 
 docs: $(VENV)/.dev                  ## generated pages are up to date
 	$(BIN)/cog -P --check docs/*.md README.md

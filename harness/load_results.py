@@ -1,10 +1,16 @@
-"""From the word a user writes for a run to its `Results`: a run folder, several that belong together, or ``paper``."""
+"""From the word a user writes for a run to its `Results`: a run folder, several that belong together, or ``paper``.
+
+Here, and only here, a run meets its plan and the certificates of its arms, so that whoever reads `Results` knows what
+is absent and what is unaudited.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from harness.audit.coverage import read, unaudited
 from harness.paper import published
+from harness.schema.cell import Cell
 from harness.stats.estimates import measure
 from harness.stats.results import Results
 from harness.store import run as store
@@ -22,11 +28,29 @@ def load_results(*runs: str) -> Results:
             raise UserError("'paper' cannot be merged with a measured run", "see: specbench compare RUN paper")
         return published.results()
     folders = [Path(run) for run in runs]
+    return estimated(frames_of(folders), folders, " + ".join(runs))
+
+
+def frames_of(folders: Sequence[Path]) -> store.Frames:
+    """Cells and rows of one run folder, or of several as one. Raises as `load_results`."""
     frames = store.load(folders[0]) if len(folders) == 1 else merged(folders)
     if frames.cells.empty:
-        raise UserError(f"{', '.join(runs)}: no cells", "measure some: specbench run")
-    planned = [cell for f in folders if (f / "plan.json").is_file() for cell in plan.read(f).cells]
-    return measure(frames.cells, frames.rows, " + ".join(runs), planned)
+        raise UserError(f"{', '.join(map(str, folders))}: no cells", "measure some: specbench run")
+    return frames
+
+
+def estimated(frames: store.Frames, folders: Sequence[Path], name: str) -> Results:
+    """Estimates of ``frames``, which were read from ``folders``, with their plans and certificates."""
+    results = measure(frames.cells, frames.rows, name, _planned(folders))
+    results.unaudited = unaudited(frames.cells, read(folders))
+    return results
+
+
+def _planned(folders: Sequence[Path]) -> list[Cell] | None:
+    """Every cell that the folders' plans name; None if one of them has no plan."""
+    if not all((folder / "plan.json").is_file() for folder in folders):
+        return None
+    return list(dict.fromkeys(cell for folder in folders for cell in plan.read(folder).cells))
 
 
 def merged(folders: Sequence[Path]) -> store.Frames:

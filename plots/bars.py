@@ -42,7 +42,7 @@ def _panel(axis: plt.Axes, group: pd.DataFrame, results: Results, label: str) ->
         own = group[group.arm == arm].set_index("benchmark").reindex(sets)
         x = np.arange(len(sets)) + (i - (len(arms) - 1) / 2) * width
         doubt = np.vstack([own.value - own.low, own.high - own.value])
-        bars = {"yerr": doubt, "error_kw": {"linewidth": 0.7}} if np.isfinite(doubt).any() else {}
+        bars = {"yerr": doubt.tolist(), "error_kw": {"linewidth": 0.7}} if np.isfinite(doubt).any() else {}
         axis.bar(x, own.value, width, color=style.colour(arm), hatch=style.hatch(arm), label=style.title(arm), **bars)
     axis.set_xticks(
         range(len(sets)),

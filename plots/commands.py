@@ -14,10 +14,13 @@ def plot(
     only: Annotated[
         str, typer.Option("--only", help="One figure by name; default: all that the run has data for.")
     ] = "",
+    arms: Annotated[str, typer.Option("--arms", help="Only these arms and AR, separated by commas.")] = "",
 ) -> None:
     """Draw a run's figures as SVG, PDF and PNG."""
     from harness.load_results import load_results
     from harness.schema.atomic_file import make_folder
+    from harness.stats.chosen import of_arms
+    from harness.tables.build import doubts
     from plots import style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
@@ -32,11 +35,13 @@ def plot(
         return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))
-    results = load_results(run)
+    results = of_arms(load_results(run), arms)
     for name in [only] if only else FIGURES:
         draw, needs = FIGURES[name]
-        with style.look():
+        with style.look(results.unaudited):
             figure = draw(results)
+            if figure is not None:
+                style.footnotes(figure, doubts(results))
             written = style.save(figure, out, name) if figure is not None else []
         typer.echo(f"{name}: {written[0]}" if written else f"{name}: not drawn, {needs}")
 
@@ -61,14 +66,13 @@ def dashboard(
     from harness.gate import record
     from harness.gate.history import read
     from harness.load_results import load_results
-    from harness.store import run as store
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 
     entries = read(history)
     results = load_results(run) if run else None
-    if run and run not in [e.run for e in entries]:
-        entries.append(record.entry(run, store.load(Path(run)), ""))
+    if results and run not in [e.run for e in entries]:
+        entries.append(record.entry(run, results, ""))
     if not entries:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
     pages = build(

@@ -4,8 +4,10 @@ each time a figure is drawn.
 Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so that colour is never the only cue.
 """
 
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import matplotlib
@@ -14,8 +16,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
+from harness.tables.build import UNAUDITED
 from sglang_specbench.arms import ARMS
 
+_marked: ContextVar[Collection[str]] = ContextVar("marked", default=())  # arms that carry a dagger in this drawing
 WIDTH = 6.75  # inches: a two-column page
 FORMATS = ("svg", "pdf", "png")
 # arm -> colour, marker, dashes; an arm that is not here takes GREY
@@ -72,8 +76,9 @@ def legend(figure: Figure, axes: Iterable[plt.Axes]) -> None:
 
 
 def title(arm: str) -> str:
-    """The arm's printed name."""
-    return ARMS[arm].title if arm in ARMS else arm
+    """The arm's printed name, with a dagger if it is unaudited."""
+    printed = ARMS[arm].title if arm in ARMS else arm
+    return f"{printed} {UNAUDITED}" if arm in _marked.get() else printed
 
 
 def _base(arm: str) -> str:
@@ -81,10 +86,25 @@ def _base(arm: str) -> str:
 
 
 @contextmanager
-def look() -> Iterator[None]:
-    """The style, for the time of drawing."""
-    with matplotlib.rc_context(RC):
-        yield
+def look(unaudited: Collection[str] = ()) -> Iterator[None]:
+    """The style, for the time of drawing; arms that are ``unaudited`` carry a dagger."""
+    token = _marked.set(unaudited)
+    try:
+        with matplotlib.rc_context(RC):
+            yield
+    finally:
+        _marked.reset(token)
+
+
+def footnotes(figure: Figure, notes: Sequence[str]) -> None:
+    """Words under the drawing: what its numbers lack, what a dagger means."""
+    if not notes:
+        return
+    figure.canvas.draw()
+    lowest = figure.get_tightbbox().y0 / figure.get_figheight()
+    lines = [line for note in notes for line in textwrap.wrap(note, int(18 * figure.get_figwidth()))]
+    text = "\n".join(lines).replace("$", r"\$")
+    figure.text(0.01, min(lowest, 0.0) - 0.02, text, va="top", fontsize=6)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

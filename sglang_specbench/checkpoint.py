@@ -5,20 +5,25 @@ missing selector serves as plain argmax (``models/dflash.py:945``), a Domino che
 as Domino. Deeper checks, of every key and shape, are `specbench check`'s.
 """
 
-import json
-import struct
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sglang_specbench.arms import DRAFTED, WINDOW, Arm
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import open_file, read_object, reading
 
 SELECTOR = (
     "candidate_selector.predecessor_codebook",
     "candidate_selector.successor_codebook",
     "candidate_selector.hidden_projection.weight",
 )
+REMEDY = "export the checkpoint again, or download it again"
+TENSORS_BYTES = 1 << 40  # of one safetensors file
+MOST_LAYERS = 10_000
+INDEX = "model.safetensors.index.json"
+_SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.safetensors")
 _KINDS = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
 
 
@@ -39,32 +44,72 @@ def check(folder: Path, arm: Arm, target: Path | None) -> None:
         _check_selector(folder, config)
 
 
+def check_target(folder: Path) -> None:
+    """`UserError` unless ``folder`` holds a whole target: a config of numbers, and every shard of its weights."""
+    path = folder / "config.json"
+    config = read_config(path)
+    for key in ("hidden_size", "vocab_size"):
+        _size(path, config, key)
+    tensor_names(folder)
+
+
+def vocabulary(folder: Path) -> int:
+    """How many token ids the model in ``folder`` has."""
+    path = folder / "config.json"
+    return _size(path, read_config(path), "vocab_size")
+
+
 def read_config(path: Path) -> dict[str, Any]:
-    """A model's config.json."""
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}", "export the checkpoint again") from None
-    if not isinstance(config, dict):
-        raise UserError(f"{path}: expected an object", "export the checkpoint again")
+    """A model's config.json, with the fields that are read here of the right type."""
+    config = read_object(path, REMEDY)
+    names = config.get("architectures") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"{path}: architectures: expected a list of names, got {str(names)[:80]}", REMEDY)
+    for key in ("dflash_config", "rope_parameters"):
+        if not isinstance(config.get(key) or {}, dict):
+            raise UserError(f"{path}: {key}: expected an object, got {str(config[key])[:80]}", REMEDY)
+    layers = config.get("num_hidden_layers")
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise UserError(f"{path}: num_hidden_layers: {layers:,} is more than {MOST_LAYERS:,}", REMEDY)
     return config
 
 
 def tensor_names(folder: Path) -> set[str]:
-    """Names in the headers of all safetensors files of ``folder`` (8 bytes of length, then JSON)."""
+    """Names in the headers of all safetensors files of ``folder``; `UserError` for a broken or a missing one."""
+    from safetensors import safe_open
+
+    missing = next(_missing_shards(folder), None)
+    if missing:
+        raise UserError(f"{folder / missing}: missing, one of the files of this model", REMEDY)
     names: set[str] = set()
     for path in sorted(folder.glob("*.safetensors")):
-        try:
-            with path.open("rb") as handle:
-                (length,) = struct.unpack("<Q", handle.read(8))
-                header = json.loads(handle.read(min(length, path.stat().st_size)))
-            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-            if path.stat().st_size < 8 + length + max(ends, default=0):
-                raise ValueError("shorter than its header says")
-            names |= set(header)
-        except (OSError, ValueError, KeyError, struct.error) as error:
-            raise UserError(f"{path}: not a safetensors file: {error}", "export the checkpoint again") from None
-    return names - {"__metadata__"}
+        open_file(path, TENSORS_BYTES, REMEDY).close()
+        with reading(path, REMEDY, "not a safetensors file"), safe_open(path, framework="np") as file:
+            names |= set(file.keys())
+    return names
+
+
+def _missing_shards(folder: Path) -> Iterator[str]:
+    """File names that the folder's index, or the numbers in the names of its files, promise and that are not there."""
+    here = {path.name for path in folder.glob("*.safetensors")}
+    if (folder / INDEX).is_file():
+        table = read_object(folder / INDEX, REMEDY).get("weight_map")
+        if not isinstance(table, dict) or not all(isinstance(name, str) for name in table.values()):
+            raise UserError(f"{folder / INDEX}: weight_map: expected an object of file names", REMEDY)
+        yield from sorted(set(table.values()) - here)
+    for stem, _, total in (found.groups() for name in sorted(here) if (found := _SHARD.fullmatch(name))):
+        for number in range(1, int(total) + 1):
+            if (name := f"{stem}-{number:05d}-of-{total}.safetensors") not in here:
+                yield name
+
+
+def _size(path: Path, config: Mapping[str, Any], key: str) -> int:
+    """A size that a model can have. Configs of models that see or hear keep theirs one level down."""
+    inner = config.get("text_config")
+    value = config.get(key, inner.get(key) if isinstance(inner, dict) else None)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 1 << 31:
+        raise UserError(f"{path}: {key}: expected a positive whole number, got {str(value)[:80]}", REMEDY)
+    return value
 
 
 def _check_architecture(path: Path, config: Mapping[str, Any], arm: Arm) -> None:
@@ -113,7 +158,7 @@ def _check_block(path: Path, config: Mapping[str, Any], arm: Arm) -> None:
     found = _either(config, "block_size")
     if wanted and found != wanted:
         raise UserError(
-            f"{path}: block_size: {found!r}, arm {arm.name!r} is served with {wanted}",
+            f"{path}: block_size: {str(found)[:80]}, arm {arm.name!r} is served with {wanted}",
             f"train with {DRAFTED} drafted slots and write block_size {wanted}",
         )
 
@@ -121,9 +166,9 @@ def _check_block(path: Path, config: Mapping[str, Any], arm: Arm) -> None:
 def _check_target(path: Path, config: Mapping[str, Any], target: Path) -> None:
     wanted = read_config(target)
     for key in ("hidden_size", "vocab_size"):
-        if config.get(key) != wanted.get(key):
+        if config.get(key) != (size := _size(target, wanted, key)):
             raise UserError(
-                f"{path}: {key}: {config.get(key)!r}, the target {target} has {wanted.get(key)!r}",
+                f"{path}: {key}: {str(config.get(key))[:80]}, the target {target} has {size}",
                 "name the drafter of this target",
             )
 
@@ -131,8 +176,9 @@ def _check_target(path: Path, config: Mapping[str, Any], target: Path) -> None:
 def _check_selector(folder: Path, config: Mapping[str, Any]) -> None:
     nested = _nested(config)
     for key in ("selector_rank", "selector_top_k"):
-        if not nested.get(key):
-            raise UserError(f"{folder / 'config.json'}: dflash_config.{key} is missing", "export it again")
+        value = nested.get(key)
+        if not isinstance(value, int) or value < 1:
+            raise UserError(f"{folder / 'config.json'}: dflash_config.{key} is missing or no number", REMEDY)
     missing = sorted(set(SELECTOR) - tensor_names(folder))
     if missing:
         raise UserError(

@@ -5,14 +5,13 @@ A command's module is imported only when that command is called (entry-point gro
 """
 
 import importlib.metadata
-import os
 import sys
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from sglang_specbench import __version__
+from sglang_specbench import __version__, way_out
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
@@ -24,7 +23,8 @@ COMMANDS = {
     "status": "What of a run is done, failed or missing.",
     "data": "List, fetch and check prompt sets.",
     "tables": "The paper's tables, and ours, from a run.",
-    "compare": "Two runs side by side, with intervals and a verdict.",
+    "compare": "Two runs side by side, or two arms of one run, with intervals and a verdict.",
+    "report": "The answer of a run on one page: who is fastest, by how much, how sure, and is it exact.",
     "gate": "Candidate against baseline: exit 0 ok, 1 regression, 3 inconclusive, 4 invalid, 5 infrastructure.",
     "baseline": "Show or accept the baseline that the gate compares with.",
     "audit": "Does an arm still sample from the target's distribution.",
@@ -36,11 +36,6 @@ COMMANDS = {
     "plot": "Figures from a run.",
     "dashboard": "Build the static site of a history of runs.",
 }
-
-# what only an extra brings -> the extra that a command without it needs
-EXTRAS = {"torch": "train", "sglang": "serve", "ray": "ray"}
-
-UsageError: Any = typer.BadParameter.__base__  # click's, or that of typer's copy of it
 
 
 class LazyGroup(TyperGroup):
@@ -88,30 +83,11 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; a `UserError` or a wrong option becomes one line on stderr and its exit code."""
+    """Run the command line; whatever a command raises leaves by `way_out`."""
+    way_out.prepare()
     try:
-        sys.exit(app(prog_name="specbench", standalone_mode=False))
-    except UsageError as error:
-        print(_one_line(error), file=sys.stderr)
-        sys.exit(error.exit_code)
-    except UserError as error:
-        if os.environ.get("SPECBENCH_TRACEBACK") == "1":
-            raise
-        print(f"specbench: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None or os.environ.get("SPECBENCH_TRACEBACK") == "1":
-            raise
-        command = " ".join(sys.argv[1:2])
-        print(f"specbench: {command} needs {error.name} (pip install 'sglang-specbench[{extra}]')", file=sys.stderr)
-        sys.exit(2)
-
-
-def _one_line(error: Any) -> str:
-    """What click says in four lines; whole where it is the help of a group that was called without a command."""
-    text = str(error.format_message())
-    if text.startswith("Usage:"):
-        return text
-    path = error.ctx.command_path if error.ctx else "specbench"
-    return f"specbench: {' '.join(text.split()).rstrip('.')} (see {path} --help)"
+        code = app(prog_name="specbench", standalone_mode=False)
+        way_out.flush()
+    except BaseException as error:  # noqa: BLE001 - the one handler
+        code = way_out.leave(error)
+    sys.exit(code)

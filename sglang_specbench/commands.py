@@ -5,11 +5,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
 from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
+from sglang_specbench.console import Console
 from sglang_specbench.machine import DISK_GB, Machine, inspect_machine, why_not
 
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, to stdout.")]
@@ -48,7 +47,7 @@ def _overview(machine: Machine) -> Table:
         table.add_row(
             arm.name,
             arm.proposal(1.0),
-            escape(f"no: {reason}") if reason else "yes",
+            f"no: {reason}" if reason else "yes",
             "; ".join(arm.approximations) or "none",
         )
     return table
@@ -66,7 +65,7 @@ def _details(arm: Arm, machine: Machine) -> Table:
         table.add_row(f"log proof ({proposal})", "\n".join(arm.proof(proposal)) or "none")
     table.add_row("patches", ", ".join(arm.patches) or "none")
     table.add_row("approximations", "; ".join(arm.approximations) or "none")
-    table.add_row("runs here", escape(why_not(arm, machine)) or "yes")
+    table.add_row("runs here", why_not(arm, machine) or "yes")
     return table
 
 
@@ -87,9 +86,9 @@ def _report(machine: Machine) -> None:
     console = Console()
     console.print(table)
     for problem in machine.problems:
-        console.print(f"not fit for serving: {problem}", markup=False, style="red")
+        console.print(f"not fit for serving: {problem}", style="red")
     if not machine.problems:
         here = sum(not why_not(arm, machine) for arm in ARMS.values())
-        console.print(f"fit for serving: {here} of {len(ARMS)} arms run here (specbench arms says which)", markup=False)
+        console.print(f"fit for serving: {here} of {len(ARMS)} arms run here (specbench arms says which)")
     elif machine.versions["sglang"] is None:
         console.print("planning, tables, plots and gates work without it")

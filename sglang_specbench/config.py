@@ -7,7 +7,7 @@ file and table here.
 
 import dataclasses
 import difflib
-import tomllib
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_toml
 
 T = TypeVar("T")
+LONGEST_NAME = 100  # characters of a word that a near one is looked for: the search takes the square of them
 
 # what to write for a value that is no table, list or choice
 _WORDS = {
@@ -29,15 +31,8 @@ _WORDS = {
 
 
 def load_toml(path: Path) -> dict[str, Any]:
-    """Parsed TOML of ``path``; `UserError` if it is absent, unreadable or not TOML."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file", "check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}", "check the file and its permissions") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not valid TOML: {error}", "mend the line it names") from None
+    """Parsed TOML of ``path``; `UserError` if it is absent, unreadable, too large or not TOML."""
+    return read_toml(path)
 
 
 def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
@@ -51,7 +46,7 @@ def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in table:
         if key not in fields:
-            raise UserError(f"{where}: unknown key {key!r}", near_name(key, fields))
+            raise UserError(f"{where}: unknown key {_shown(key)}", near_name(key, fields))
     missing = [n for n, f in fields.items() if n not in table and _required(f)]
     if missing:
         raise UserError(f"{where}: missing key {missing[0]!r}", f"add it: {_words(hints[missing[0]])}")
@@ -65,7 +60,7 @@ def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
 def near_name(word: str, known: typing.Iterable[str]) -> str:
     """The hint for a misspelt name: the nearest known one, or the whole list."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6) if len(word) <= LONGEST_NAME else []
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
 
@@ -90,15 +85,15 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return from_dict(hint, value, where)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise UserError(f"{where}: expected a list, got {value!r}", "write [a, b]")
+            raise UserError(f"{where}: expected a list, got {_shown(value)}", "write [a, b]")
         return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if origin in (dict, Mapping):
         if not isinstance(value, Mapping):
-            raise UserError(f"{where}: expected a table, got {value!r}", "write key = value lines")
+            raise UserError(f"{where}: expected a table, got {_shown(value)}", "write key = value lines")
         return {str(k): _convert(args[1], v, f"{where}.{k}") for k, v in value.items()}
     if origin is typing.Literal:
-        if value not in args:
-            raise UserError(f"{where}: {value!r} is not one of {', '.join(map(repr, args))}", "write one of them")
+        if not any(type(value) is type(arg) and value == arg for arg in args):
+            raise UserError(f"{where}: {_shown(value)} is not one of {', '.join(map(repr, args))}", "write one of them")
         return value
     return _convert_scalar(hint, value, where)
 
@@ -120,8 +115,18 @@ def _convert_scalar(hint: Any, value: Any, where: str) -> Any:
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if hint is float and isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{where}: {value} is no finite number", "write a number")
+    if isinstance(value, str) and "\0" in value:
+        raise UserError(f"{where}: {_shown(value)} holds a NUL", "leave it out")
     if hint is Path and isinstance(value, str):
         return Path(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{where}: expected {hint.__name__}, got {value!r}", f"write {_words(hint)}")
+        raise UserError(f"{where}: expected {hint.__name__}, got {_shown(value)}", f"write {_words(hint)}")
     return value
+
+
+def _shown(value: Any) -> str:
+    """``value`` as it was written, cut short."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}..."

@@ -18,6 +18,8 @@ from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import run as store
+from harness.sweep import plan as planning
+from harness.sweep.plan import Allocation, Plan, PlannedLaunch
 from sglang_specbench.arms import DRAFTED, get_arm
 
 BLOCK_MS = {"ar": 6.7, "dflash": 8.87}  # of an AR token and of the DFlash control
@@ -185,8 +187,27 @@ def paper_cells(prompts: int, targets: tuple[str, ...] = ("Qwen3-8B", "Qwen3-4B"
     return cells
 
 
-def write(run_dir: Path, made: Iterable[tuple[Header, list[Row]]]) -> Path:
-    """Store the cells as a run folder."""
+def write(run_dir: Path, made: Iterable[tuple[Header, list[Row]]], planned: Iterable[Cell] | None = None) -> Path:
+    """Store the cells as a run folder, with the plan of ``planned`` (default: of just these cells)."""
+    cells = []
     for header, rows in made:
         store.write_cell(run_dir, header, rows)
+        cells.append(header.cell)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    planning.write(plan(cells if planned is None else planned), run_dir)
     return run_dir
+
+
+def plan(cells: Iterable[Cell]) -> Plan:
+    """A plan of just these cells, one launch each."""
+    launches: dict[tuple[str, int, int], list[PlannedLaunch]] = {}
+    for cell in cells:
+        own = launches.setdefault((cell.target, cell.seed, cell.repeat), [])
+        own.append(PlannedLaunch(id=cell.id[:12], order=len(own), target_path="", draft_path="", cells=(cell,)))
+    return Plan(
+        name="made",
+        allocations=tuple(
+            Allocation(id=f"{t}-s{s}-r{r}", target=t, seed=s, repeat=r, launches=tuple(found))
+            for (t, s, r), found in launches.items()
+        ),
+    )

@@ -4,16 +4,17 @@ Two sides: config.json (`traps`), and the tensors, whose names, shapes, types an
 config.json implies (`keys`). A finding is something wrong with its remedy; unreadable files are `UserError`.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from drafters.checkpoints.config_checks import Finding, config_findings
 from drafters.model.tensor_shapes import expected, kind
+from sglang_specbench.checkpoint import read_config as read_config_file
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 
 _PREFIXES = ("model.", "module.", "_orig_mod.", "draft_model.")
 _BORROWED = ("embed_tokens.", "lm_head.")
@@ -22,10 +23,15 @@ _BORROWED = ("embed_tokens.", "lm_head.")
 def check(folder: Path, target: Path | None = None) -> list[Finding]:
     """What is wrong with the checkpoint in ``folder``, also beside the model in ``target`` when that is given."""
     config = read_config(folder)
-    found = config_findings(config, read_config(target) if target else None)
+    beside = read_config(target) if target else None
+    try:
+        found = config_findings(config, beside)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        hint = "each field must be of the type that transformers writes"
+        raise UserError(f"{folder / 'config.json'}: a field is missing or of another type: {error!r}", hint) from None
     try:
         shapes = expected(config)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         return found  # config.json does not say what tensors there should be: it has its own finding
     return found + list(_tensor_findings(folder, shapes, kind(config)))
 
@@ -33,15 +39,7 @@ def check(folder: Path, target: Path | None = None) -> list[Finding]:
 def read_config(folder: Path) -> dict[str, Any]:
     """The config.json of ``folder``; `UserError` when it is absent or not an object."""
     path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file", "name a checkpoint folder") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}", "export the checkpoint again") from None
-    if not isinstance(config, dict):
-        raise UserError(f"{path}: not a JSON object", "export the checkpoint again")
-    return config
+    return read_config_file(path)
 
 
 def _tensor_findings(folder: Path, shapes: dict[str, tuple[int, ...]], head: str) -> Iterator[Finding]:
@@ -63,10 +61,8 @@ def _tensor_findings(folder: Path, shapes: dict[str, tuple[int, ...]], head: str
 
 
 def _open(path: Path) -> Any:
-    try:
+    with reading(path, "export the checkpoint again", "not a safetensors file"):
         return safe_open(path, framework="pt")
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path}: not a safetensors file: {error}", "export the checkpoint again") from None
 
 
 def _one(name: str, shape: tuple[int, ...], file: Any) -> Iterator[Finding]:

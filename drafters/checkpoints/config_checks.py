@@ -241,7 +241,8 @@ def _positions(config: Config, target: Config) -> Iterator[Finding]:
 
 
 def _mask_in_text(config: Config, target: Config) -> Iterator[Finding]:
-    used = {target.get(name) for name in ("eos_token_id", "bos_token_id", "pad_token_id")} - {None}
+    named = [target.get(name) for name in ("eos_token_id", "bos_token_id", "pad_token_id")]
+    used = [i for value in named for i in (value if isinstance(value, list) else [value]) if i is not None]
     if setting(config, "mask_token_id") in used:
         yield Finding("dflash_config.mask_token_id", "occurs in text (eos, bos or pad)", "use an id nothing emits")
 

@@ -34,7 +34,7 @@ def generate(
     except (OSError, ValueError):
         hint = "name the target's folder, or a hub id that this machine has or reaches"
         raise UserError(f"generate: --target {target}: no tokenizer there", hint) from None
-    columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed"))
+    columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed", markup=False))
     counts = {"done": 0, "failed": 0}
     with Progress(*columns, TimeElapsedColumn()) as progress:
         task = progress.add_task("", total=None, done=0, failed=0)

@@ -5,13 +5,13 @@ A line is ``{"id", "category", "messages": [{"role", "content"}, ...]}``, writte
 of the server. Works without torch.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_lines
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,7 @@ class Conversation:
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(``path:line``, object) of every line of a JSONL file; `UserError` on a line that is no JSON object."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file", "check the path")
-    with path.open(encoding="utf-8") as handle:
-        for number, line in enumerate(handle, 1):
-            where = f"{path}:{number}"
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UserError(f"{where}: not JSON: {error}", "delete the line, or write the file anew") from None
-            if not isinstance(row, dict):
-                raise UserError(f"{where}: not an object", 'write {"id", "category", "messages"}')
-            yield where, row
+    yield from json_lines(path, "delete the line, or write the file anew")
 
 
 def read_conversations(path: Path) -> Iterator[Conversation]:

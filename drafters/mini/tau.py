@@ -69,6 +69,13 @@ def summarise(counts: dict[str, Counts]) -> list[dict[str, Any]]:
     return rows
 
 
+SCALE = (
+    "The order of the arms here is not the order at the paper's scale: these weights were trained briefly, and "
+    "LiLiCorr's head starts almost blind to the candidates' tokens, because the mini target's embeddings are about "
+    "twenty times smaller than its hidden states. The other heads have token tables of their own."
+)
+
+
 def markdown(report: dict[str, Any]) -> str:
     """The table of arms and domains."""
     columns = (*DOMAINS, "mean")
@@ -81,7 +88,7 @@ def markdown(report: dict[str, Any]) -> str:
         f"Temperature 0, {report['prompts']} held-out prompts a domain, at most {LIMIT} tokens each; 95 % bootstrap "
         f"intervals over prompts ({DRAWS:,} draws). Written by `python -m drafters.mini.tau`."
     )
-    return "\n".join([*lines, "", note, ""])
+    return "\n".join([*lines, "", note, "", SCALE, ""])
 
 
 def _shown(values: dict[str, float]) -> str:

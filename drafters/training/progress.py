@@ -20,7 +20,7 @@ class Reporter:
         self.path, self.silent = run / METRICS, silent
         self.board = None if silent else _board(run)
         times = TimeElapsedColumn(), TimeRemainingColumn()
-        said = TextColumn("{task.fields[said]}")
+        said = TextColumn("{task.fields[said]}", markup=False)
         self.bar = Progress(BarColumn(), MofNCompleteColumn(), *times, said, disable=silent)
         self.task = self.bar.add_task("", total=steps, completed=step, said="")
         if not silent:

@@ -13,7 +13,12 @@ from typing import Any
 from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
 from harness.schema.atomic_file import write_text
+from harness.schema.comparable import CERTIFIED
+from harness.schema.file_name import file_name
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
+
+REMEDY = "move it away and run specbench audit again"
 
 # what readers of the file rely on
 KINDS = {
@@ -24,21 +29,23 @@ KINDS = {
 
 def path(folder: Path, target: str, arm: str, proposal: str, device: str) -> Path:
     """Where the certificate of an arm lies."""
-    return folder / f"{target}-{arm}-{proposal}-{device}.json"
+    return folder / f"{file_name(target)}-{arm}-{proposal}-{device}.json"
 
 
 def load(place: Path) -> dict[str, Any]:
     """A certificate's JSON; `UserError` if the file is not one. By other rules it holds whatever it held."""
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        if found["verdict"] and found.get("rules", 1) != RULES:
-            return {"rules": 1, **found}  # it speaks for nothing now
-        sound = all(isinstance(found[key], kind) for key, kind in KINDS.items())
-    except (ValueError, TypeError, KeyError):
-        sound = False
-    if not sound:
-        raise UserError(f"{place}: not a certificate", "move it away and run specbench audit again")
-    return dict(found)
+        found = read_object(place, REMEDY)
+    except UserError as error:
+        raise UserError(f"{place}: not a certificate: {error.message}", REMEDY) from None
+    wrong = [] if isinstance(found.get("verdict"), str) else ["verdict"]
+    if not wrong and found.get("rules", 1) != RULES:
+        return {"rules": 1, **found}  # it speaks for nothing now
+    wrong += [key for key, kind in KINDS.items() if not isinstance(found.get(key), kind)]
+    wrong += [key for key in ("versions", "server") if not wrong and not all(isinstance(x, str) for x in found[key])]
+    if wrong:
+        raise UserError(f"{place}: not a certificate: {wrong[0]} is missing or of another type", REMEDY)
+    return found
 
 
 def load_all(folder: Path) -> list[dict[str, Any]]:
@@ -47,14 +54,18 @@ def load_all(folder: Path) -> list[dict[str, Any]]:
 
 
 def speaks_for(found: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    """Is a certificate about a cell with these values (arm, digests, versions, device, dtype, server)."""
+    """Is a certificate about a cell with these values: those fields that `comparable` marks as certified."""
     if found["rules"] != RULES:
         return False
     versions = tuple(f"{name} {version}" for name, version in found["versions"].items())
     own = {**found, **{key: found["attestation"].get(key) for key in ("device", "dtype")}, "versions": versions}
-    same = all(own[key] == cell[key] for key in ("arm", "target_digest", "draft_digest", "device", "dtype"))
-    lists = all(sorted(own[key]) == sorted(cell[key]) for key in ("versions", "server"))
-    return same and lists
+    return all(_same(own[key], cell[key]) for key in CERTIFIED)
+
+
+def _same(own: Any, other: Any) -> bool:
+    """Equal; lists in any order."""
+    listed = isinstance(own, list | tuple)
+    return bool(sorted(own) == sorted(other) if listed else own == other)
 
 
 def write(certificate: Certificate, place: Path) -> Certificate:

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from harness.audit.certificate_file import load_all, speaks_for
+from harness.schema.comparable import CERTIFIED
 
 PASSED = "pass"
-NAMED = ["arm", "target_digest", "draft_digest", "versions", "device", "dtype", "server"]
 
 
 def read(runs: Iterable[Path]) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def audit_mark(certificates: Sequence[dict[str, Any]], cell: Mapping[str, Any]) 
 
 def unaudited(cells: pd.DataFrame, certificates: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Arms of a run of which some weights lack a passed certificate, and its verdict; AR is its own reference."""
-    found = cells.loc[cells.arm != "ar", NAMED].astype({"versions": object, "server": object})
+    found = cells.loc[cells.arm != "ar", list(CERTIFIED)].astype({"versions": object, "server": object})
     found = found.assign(versions=found.versions.map(tuple), server=found.server.map(tuple)).drop_duplicates()
     marks = {str(cell["arm"]): audit_mark(certificates, cell) for cell in found.to_dict("records")}
     return {arm: mark for arm, mark in marks.items() if mark}

@@ -3,7 +3,6 @@
 Knows sweeps, checkpoints and prompt sets; asks no server.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness.sweep import models
 from harness.sweep.models import Model
 from harness.sweep.resolve import detect_device
 from harness.sweep.sweep import AR, Sweep
+from sglang_specbench import checkpoint
 from sglang_specbench.arms import ARMS, get_arm
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
@@ -53,7 +53,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
     return Subject(
         name=name,
         target=target,
-        vocabulary=json.loads((Path(target.path) / "config.json").read_text())["vocab_size"],
+        vocabulary=checkpoint.vocabulary(Path(target.path)),
         launch=launch,
         serve=serve,
         prompt_set=prompt_set,
@@ -89,7 +89,7 @@ def prompt_ids(subject: Subject) -> dict[str, Prefix]:
         raise UserError(str(missing), "or name another with --set") from None
     renderer, room = Renderer(Path(subject.target.path)), subject.launch.context_length - ANSWER
     taken = found[:: max(1, len(found) // PROMPTS)][:PROMPTS]
-    ids = {p.id: tuple(renderer.render(messages(p.turns))) for p in taken}
+    ids = {p.id: tuple(renderer.render(messages(p))) for p in taken}
     if room < 1:
         length = subject.launch.context_length
         raise UserError(f"audit: server.context_length: {length} tokens hold no prompt and answer", "raise it")

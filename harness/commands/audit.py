@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
+from rich.text import Text
 
 from harness.audit import audit as session
 from harness.audit import certificate_file, subjects
@@ -22,6 +21,7 @@ from harness.sweep.cells import VERSIONS
 from harness.sweep.models import Model
 from harness.sweep.sweep import load
 from sglang_specbench.arms import get_arm
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 EXIT = {"pass": 0, "inconclusive": 3, "infrastructure": 5, "not attested": 4, "fail": 1}  # from good to bad
@@ -100,7 +100,7 @@ class Auditor:
         for number, (arm, draft) in enumerate(wanted.items()):
             self.bar.update(task, description=f"{subject.name}/{arm}", completed=number * self.design.total)
             if not self.console.is_terminal:
-                self.console.print(f"{subject.name}/{arm}: {number + 1} of {len(wanted)}", highlight=False)
+                self.console.print(f"{subject.name}/{arm}: {number + 1} of {len(wanted)}")
             verdicts.append(self._arm(subject, arm, draft, known))
         return verdicts
 
@@ -143,4 +143,4 @@ class Auditor:
         return "; is the URL right?" if subject.remote else f" (logs: {self.out / 'logs'})"
 
     def _say(self, what: str, verdict: str, text: str) -> None:
-        self.console.print(f"{what}: [bold]{verdict}[/] {escape(text)}", soft_wrap=True, highlight=False)
+        self.console.print(Text.assemble(f"{what}: ", (verdict, "bold"), f" {text}"), soft_wrap=True)

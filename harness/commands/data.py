@@ -5,7 +5,6 @@ from statistics import mean, quantiles
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from harness.prompts import load as prompts
@@ -14,6 +13,7 @@ from harness.prompts.fetch import fetch as download
 from harness.prompts.manifest import known, manifest
 from harness.prompts.prompt_set import PromptSet
 from harness.sweep.models import resolve
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 app = typer.Typer(

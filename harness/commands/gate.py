@@ -40,7 +40,7 @@ def gate(
     from harness.gate import history as lines
     from harness.gate import record, report
     from harness.gate.verdict import METRICS, Rules
-    from harness.store import run as store
+    from harness.load_results import load_results
 
     _require_between("--alpha", alpha, 0.5)
     _require_between("--tau-margin", tau_margin, 1)
@@ -66,7 +66,7 @@ def gate(
         if path:
             path.write_text(content, encoding="utf-8")
     if history and outcome.judgements:
-        lines.append(history, record.entry(run.name, store.load(run), outcome.verdict))
+        lines.append(history, record.entry(run.name, load_results(str(run)), outcome.verdict))
     raise typer.Exit(outcome.exit_code)
 
 
@@ -78,16 +78,16 @@ def _require_between(option: str, value: float, below: float) -> None:
 def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "Outcome":
     """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
     from harness.gate.verdict import gate as judge
-    from harness.store import run as store
+    from harness.load_results import load_results
 
     deadline = time.monotonic() + 60 * budget_minutes
-    accepted = store.load(against)
-    outcome = judge(accepted, store.load(run), rules)
+    accepted = load_results(str(against))
+    outcome = judge(accepted, load_results(str(run)), rules)
     for _ in range(rules.looks - 1):
         if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
             break
         _repeat(run)
-        outcome = judge(accepted, store.load(run), rules)
+        outcome = judge(accepted, load_results(str(run)), rules)
     return outcome
 
 

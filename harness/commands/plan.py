@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from harness.sweep.plan import Allocation, Plan, make
 from harness.sweep.resolve import detect_device
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import STAND_IN
 
@@ -39,7 +39,7 @@ def plan(
 def show(made: Plan, console: Console) -> None:
     """Counts, one line per allocation, what is missing with the command that brings it, and the notes."""
     console.print(
-        f"[bold]{made.name}[/]: {_count(len(made.cells), 'cell')} in {_count(len(made.launches), 'server launch')}, "
+        f"{made.name}: {_count(len(made.cells), 'cell')} in {_count(len(made.launches), 'server launch')}, "
         f"{_count(len(made.allocations), 'allocation')}; "
         f"about {_count(sum(cell.prompts for cell in made.cells), 'prompt')} to answer"
     )
@@ -52,7 +52,7 @@ def show(made: Plan, console: Console) -> None:
     for model in made.missing_models:
         console.print(f"missing model: {model.source} (to bring it: {model.fetch})", soft_wrap=True)
     for note in made.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False)
+        console.print(f"note: {note}", soft_wrap=True)
 
 
 def _count(number: int, noun: str) -> str:

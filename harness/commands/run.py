@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from harness.commands.plan import show
 from harness.measure.launch import Order, Watchers
@@ -17,9 +16,11 @@ from harness.measure.signals import STOPPED, one_way_to_stop
 from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
+from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -45,7 +46,7 @@ def run(
     Exit code 0: every cell is ok. 1: some failed, or greedy outputs differ from AR's in float32. 5: all failed for the
     machine's sake (server died, out of memory, time-out, disk full). 130: stopped.
     """
-    console = Console()
+    console = Console(goes_on=True)
     loaded, plan = planning.make(sweep, data_dir or [])
     order = Order(
         run_dir=out or RUNS / loaded.name,
@@ -55,14 +56,16 @@ def run(
         keep_output=save_output,
     )
     wanted = pending(plan, order.run_dir, only)
+    if order.run_dir.is_dir():
+        store.check_alike(store.header_files(order.run_dir), plan.cells)  # before anything is measured into it
     if dry_run:
         show(plan, console)
         for cell in wanted.values():
-            console.print(f"{cell.id} {cell.label}", highlight=False, soft_wrap=True)
+            console.print(f"{cell.id} {cell.label}", soft_wrap=True)
         console.print(f"{len(wanted)} of {len(plan.cells)} cells would be measured into {order.run_dir}")
         return
     for note in plan.notes:
-        console.print(f"note: {note}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"note: {note}", soft_wrap=True)
     if wanted:
         _require(plan, server)
         wanted = served_by(server, plan, wanted) if server else wanted
@@ -112,7 +115,10 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 
 def _report(run_dir: Path, console: Console) -> int:
-    """Print the first table, write RUN/table.md; 1 if outputs that must be equal are not, else 0."""
+    """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    return report(run_dir, console)
+    code = report(run_dir, console)
+    tell(run_dir, console)
+    return code

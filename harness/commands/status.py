@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.sweep.plan import Plan, PlannedLaunch, read
+from sglang_specbench.console import Console
 
 
 def status(
@@ -76,5 +76,5 @@ def _counts(launch: PlannedLaunch, headers: Mapping[str, Header]) -> tuple[int, 
 
 def _log(run: Path, failed: Header) -> str:
     """Where the whole server log lies, if it is still there."""
-    logs = sorted((run / "logs").glob(f"*{failed.launch}*")) if failed.launch else []
+    logs = sorted(p for p in (run / "logs").glob("*") if failed.launch in p.name) if failed.launch else []
     return f" (log: {logs[0]})" if logs else ""

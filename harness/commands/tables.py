@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sglang_specbench.config import near_name
+from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 PRINTED = 3  # tables: of the paper those of speed, concurrency and head cost; the others fill thousands of lines
@@ -17,18 +17,19 @@ def tables(
     table: Annotated[
         list[str],
         typer.Option(
-            help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, rounding; "
+            help="1 to 11, 16, 17, ledger, survival, speed, closure, noise, ties, scores, rounding; "
             "default: the first three that the run fills, or all of them with --out"
         ),
     ] = [],  # noqa: B006  (typer copies it)
     format: Annotated[str, typer.Option(help="md, tex, csv, html or term")] = "term",
     out: Annotated[Path | None, typer.Option(help="write one file per table into this folder")] = None,
+    arms: Annotated[str, typer.Option(help="only these arms and AR, separated by commas; others do not compete")] = "",
     trace: Annotated[str, typer.Option(help="TABLE:ROW:COLUMN: print what is behind that number")] = "",
 ) -> None:
     """The paper's tables, and ours, from a run."""
-    from harness.audit.coverage import read, unaudited
     from harness.load_results import load_results
     from harness.paper import published
+    from harness.stats.chosen import of_arms
     from harness.tables import registry
     from harness.tables import trace as tracing
     from harness.tables.render import FORMATS
@@ -37,9 +38,8 @@ def tables(
         raise UserError(f"--format: unknown format {format!r}", near_name(format, FORMATS))
     folders = [Path(run) for run in runs if run != published.NAME]
     results = load_results(*runs)
-    if results.cells is not None:
-        results.unaudited = unaudited(results.cells, read(folders))
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    results = of_arms(results, arms)
+    console = Console(soft_wrap=True)
     if trace:
         name, row, column = tracing.address(trace)
         for line in tracing.trace(results, folders, registry.table(results, name), row, column):

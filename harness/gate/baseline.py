@@ -11,7 +11,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.schema.atomic_file import make_folder, write_text
+from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
+
+REMEDY = "accept one: specbench baseline accept RUN"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,19 +37,16 @@ def accept(path: Path, run_dir: Path, why: str) -> Baseline:
         accepted=datetime.now(UTC).isoformat(timespec="seconds"),
         why=why,
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(asdict(accepted), indent=1) + "\n", encoding="utf-8")
+    make_folder(path.parent, "baseline accept: --file")
+    write_text(path, json.dumps(asdict(accepted), indent=1) + "\n")
     return accepted
 
 
 def load(path: Path) -> tuple[Baseline, Path]:
     """The baseline and its run folder; `UserError` (exit code 4) if the run is gone or was changed."""
-    if not path.is_file():
-        raise UserError(f"{path}: no baseline", "accept one: specbench baseline accept RUN")
-    try:
-        baseline = Baseline(**json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path}: not a baseline file: {error}", "accept one: specbench baseline accept RUN") from None
+    if not path.exists():
+        raise UserError(f"{path}: no baseline", REMEDY)
+    baseline = from_dict(Baseline, read_object(path, REMEDY), str(path))
     run_dir = path.parent / baseline.run
     if fingerprint(run_dir) != baseline.fingerprint:
         raise UserError(f"{run_dir}: changed since it was accepted as baseline", "accept it again, with a reason", 4)

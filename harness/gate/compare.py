@@ -1,33 +1,35 @@
 """Two runs side by side: differences with intervals, and a verdict that says when there is none to give.
 
-Numbers may be compared when they mean the same: same prompts and sampling, and for speed the same device. Weights,
-SGLang version and server arguments may differ; they are what one compares. A verdict is *better* or *worse* when the
-whole interval of the paired difference lies beyond the band (1 % or the noise floor, whichever is wider), *tie* when it
-does not, *not comparable* with the reason otherwise. Against printed numbers only acceptance can be judged, unpaired.
+Numbers may be compared when they mean the same: `harness.schema.comparable` says what two runs must share, for
+acceptance and for speed. What else differs (weights, versions, server arguments) is what one compares, and is named. A
+verdict is *better* or *worse* when the whole interval of the paired difference lies beyond the band (1 % or the noise
+floor, whichever is wider), *equal* when it lies inside, *cannot tell* when it reaches into the band, *not comparable*
+with the reason otherwise. Against printed numbers only acceptance can be judged, unpaired.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from harness.paper.published import NAME
+from harness.schema import comparable
+from harness.schema.header import Outcome
 from harness.stats import noise
 from harness.stats.contrast import relative
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Key, Results
 from harness.stats.setting import AVERAGE, Setting, printed, table_order
 from harness.stats.ties import BAND
-from harness.tables.build import title_of
+from harness.tables.build import doubts, title_of
 from harness.tables.table import Cell, Column, Row, Table, words
 
-Verdict = Literal["better", "worse", "tie", "not comparable"]
+Verdict = Literal["better", "worse", "equal", "cannot tell", "not comparable"]
 Floors = dict[str, dict[tuple[str, float, int], Estimate]]
 NOT: Verdict = "not comparable"
-Facts = dict[str, dict[str, str]]
+Facts = dict[str, dict[str, Any]]  # cell id -> what is judged of it
 PAIRED = "change: 100 (first / second - 1), paired by prompts where both ran the same; intervals are 95 %."
 UNPAIRED = "; unpaired: the paper's weights and prompt wording are not known"
 QUANTITIES = ("tau", "throughput", "speedup")
-PROMPT_KEYS = ("prompt_version", "prompts", "max_new_tokens", "ignore_eos", "top_p", "top_k", "render")
-DEVICE_KEYS = ("env_device_name", "env_threads", "dtype")  # tokens per second mean nothing across these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ def compare(first: Results, second: Results) -> list[Difference]:
     """Every setting, whole benchmarks and tiers, that both runs planned, in table order."""
     settings = {s for s in first.settings() if not s.category} & set(second.settings())
     floors = {q: noise.floors(first, q) | noise.floors(second, q) for q in ("tau", "throughput")}
-    facts = _facts(first), _facts(second)
+    facts = facts_of(first), facts_of(second)
     return [
         _difference(first, second, (setting, quantity), floors, facts)
         for setting in sorted(settings, key=table_order)
@@ -57,13 +59,13 @@ def compare(first: Results, second: Results) -> list[Difference]:
     ]
 
 
-def _facts(results: Results) -> Facts:
-    """What decides whether numbers mean the same: column -> cell id -> value as text."""
+def facts_of(results: Results) -> Facts:
+    """What decides whether numbers mean the same, of every ok cell; empty for printed numbers."""
     cells = results.cells
     if cells is None:
         return {}
-    keys = [key for key in (*PROMPT_KEYS, *DEVICE_KEYS) if key in cells]
-    return {key: dict(zip(cells.cell, map(str, cells[key]), strict=True)) for key in keys}
+    lines = cells[cells.outcome == Outcome.OK].to_dict("records")
+    return {line["cell"]: comparable.facts({str(k): v for k, v in line.items()}) for line in lines}
 
 
 def _difference(first: Results, second: Results, key: Key, floors: Floors, facts: tuple[Facts, Facts]) -> Difference:
@@ -95,8 +97,8 @@ def judge(change: Estimate, band: float) -> tuple[Verdict, str]:
     if high < -width:
         return "worse", doubt
     if -width <= low and high <= width:
-        return "tie", f"equal: {doubt}"
-    return "tie", f"cannot be told apart: the interval reaches into the band, {width:.2g} %"
+        return "equal", doubt
+    return "cannot tell", f"the interval reaches into the band, {width:.2g} %"
 
 
 def unlike(first: Results, second: Results, key: Key, facts: tuple[Facts, Facts]) -> str:
@@ -107,10 +109,10 @@ def unlike(first: Results, second: Results, key: Key, facts: tuple[Facts, Facts]
         return f"averages over {', '.join(sets[0])} and over {', '.join(sets[1])}"
     if {} in facts:
         return "" if quantity == "tau" else _unlike_device(first, second, setting, facts)
-    for name in PROMPT_KEYS if quantity == "tau" else PROMPT_KEYS + DEVICE_KEYS:
+    for name in comparable.compared(speed=quantity != "tau"):
         a, b = (_values(r, setting, f, name) for r, f in zip((first, second), facts, strict=True))
         if a != b:
-            return f"{name.removeprefix('env_')}: {a} against {b}"
+            return f"{comparable.shown(name)}: {a} against {b}"
     return ""
 
 
@@ -122,10 +124,9 @@ def _unlike_device(first: Results, second: Results, setting: Setting, facts: tup
 
 
 def _values(results: Results, setting: Setting, facts: Facts, name: str) -> str:
-    """Distinct values of a column over a setting's cells."""
-    if name not in facts:
-        return "not recorded"
-    return ", ".join(sorted({facts[name][cell] for cell in results.sources[setting]}))
+    """Distinct values of a field over a setting's cells."""
+    found = {facts[cell].get(name) for cell in results.sources[setting]}
+    return ", ".join(sorted("not recorded" if value is None else str(value) for value in found))
 
 
 def as_table(first: Results, second: Results, differences: list[Difference], quantity: str) -> Table:
@@ -138,10 +139,24 @@ def as_table(first: Results, second: Results, differences: list[Difference], qua
         Column(name="verdict"),
         Column(name="why"),
     )
-    rows = tuple(_row(first, d) for d in differences if d.quantity == quantity)
+    rows = tuple(_row(first, second, d) for d in differences if d.quantity == quantity)
     title = f"{quantity}: {first.name} against {second.name}"
-    notes = (PAIRED, *filter(None, (_alone(first, second), _alone(second, first))))
+    alone = filter(None, (_alone(first, second), _alone(second, first)))
+    notes = (PAIRED, *alone, *differs(facts_of(first), facts_of(second)), *_doubts(first), *_doubts(second))
     return Table(name=quantity, title=title, stub="Arm", columns=columns, rows=rows, notes=notes, intervals=True)
+
+
+def differs(first: Facts, second: Facts) -> list[str]:
+    """What one compares: fields that two runs need not share, and do not."""
+    if not first or not second:
+        return []
+    found = comparable.between(first.values(), second.values(), comparable.merged())
+    return [f"differs: {comparable.shown(f)}{f' of {of}' if of else ''}: {a} against {b}" for f, of, a, b in found]
+
+
+def _doubts(run: Results) -> Iterator[str]:
+    """What a run lacks, and which of its arms are unaudited."""
+    yield from (f"{run.name}: {note}" for note in doubts(run))
 
 
 def _alone(run: Results, other: Results) -> str:
@@ -151,12 +166,13 @@ def _alone(run: Results, other: Results) -> str:
     return f"not comparable, only in {run.name}: {len(alone)} settings of {names}" if alone else ""
 
 
-def _row(first: Results, d: Difference) -> Row:
+def _row(first: Results, second: Results, d: Difference) -> Row:
     s = d.setting
+    marked = first if s.arm in first.unaudited else second  # a dagger of either run counts
     place = f"{printed(s.benchmark)} {s.tier}".strip()
     numbers = (Cell(content=e, setting=s, quantity=d.quantity) for e in (d.first, d.second, d.change))
     return Row(
         section=f"{s.target}, {place}, T = {s.temperature:g}, c = {s.concurrency}",
-        label=title_of(first, s.arm),
+        label=title_of(marked, s.arm),
         cells=(*numbers, *words(d.verdict, d.reason)),
     )

@@ -1,10 +1,10 @@
 """From counts and times to effects: how much tau and throughput changed, and how surely.
 
-tau is a ratio of sums over prompts, so its log ratio between two runs is linearised per prompt (the influence function
-of a ratio estimator, e.g. Cochran, Sampling Techniques, 1977, section 6.4): prompts are the clusters, and a prompt
-measured in both runs enters as a pair. Throughput has one number per allocation (a go on one device): cells of one
-allocation share its luck, so the allocation is the unit, and an arm's number is its mean log throughput over the cells
-relative to AR in the same allocation.
+tau is a mean of ratios of sums over prompts, so its log ratio between two runs is linearised per prompt (the influence
+function of a ratio estimator, e.g. Cochran, Sampling Techniques, 1977, section 6.4): prompts are the clusters, and a
+prompt enters as a pair, since both runs measured the same ones. Throughput has one number per allocation (a go on one
+device): cells of one allocation share its luck, so the allocation is the unit, and an arm's number is its mean log
+throughput over the cells relative to AR in the same allocation.
 """
 
 import math
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.gate.judgement import Effect
+from harness.stats.setting import Setting
 
 Array = NDArray[np.float64]
-Speeds = Mapping[tuple[str, str], float]  # (allocation, setting) -> tokens per second, or speedup
+Speeds = Mapping[tuple[str, Setting], float]  # (allocation, setting) -> tokens per second, or speedup
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,17 @@ class TauChange:
     influence: Array
 
 
-def tau_change(prompts: Sequence[Hashable], baseline: tuple[Array, Array], candidate: tuple[Array, Array]) -> TauChange:
-    """Pair two runs over ``prompts``; each side is (accepted drafts, verify blocks) per prompt, turns and seeds summed.
-
-    Raises ValueError on fewer than two prompts or a side without blocks.
-    """
-    if len(prompts) < 2 or min(baseline[1].sum(), candidate[1].sum()) == 0:
-        raise ValueError("tau needs two paired prompts or more, and verify blocks on both sides")
-    (before, a), (after, b) = _log_tau(*baseline), _log_tau(*candidate)
-    return TauChange(after - before, tuple(prompts), b - a)
+def tau_change(prompts: Sequence[Hashable], before: tuple[float, Array], after: tuple[float, Array]) -> TauChange:
+    """Pair two runs over ``prompts``; each side is tau, and each prompt's influence on its log. Two prompts or more."""
+    if len(prompts) < 2:
+        raise ValueError("tau needs two paired prompts or more")
+    return TauChange(math.log(after[0] / before[0]), tuple(prompts), after[1] - before[1])
 
 
-def _log_tau(correct: Array, blocks: Array) -> tuple[float, Array]:
-    """Log of 1 + C/V, and each prompt's influence on it."""
-    tau = 1 + correct.sum() / blocks.sum()
-    return math.log(tau), (correct + blocks - tau * blocks) / (blocks.mean() * tau)
+def log_tau_influence(correct: Array, blocks: Array) -> tuple[float, Array]:
+    """Tau = 1 + C/V over prompts, and each prompt's influence on its log; NaN without blocks."""
+    tau = float(1 + correct.sum() / blocks.sum())
+    return tau, (correct + blocks - tau * blocks) / (blocks.mean() * tau)
 
 
 def tau_effect(changes: Sequence[TauChange]) -> Effect:
@@ -89,7 +86,7 @@ def pooled_logs(baseline: Speeds, candidate: Speeds) -> tuple[Array, Array]:
     return _per_allocation(baseline, centre), _per_allocation(candidate, centre)
 
 
-def _per_allocation(speeds: Speeds, centre: Mapping[str, float]) -> Array:
+def _per_allocation(speeds: Speeds, centre: Mapping[Setting, float]) -> Array:
     shifts: dict[str, list[float]] = {}
     for (allocation, setting), value in speeds.items():
         if setting in centre:

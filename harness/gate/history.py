@@ -11,12 +11,17 @@ import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from harness.schema.atomic_file import make_folder
+from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_lines
 
 SCHEMA = 1
+REMEDY = "remove or correct that line"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,10 @@ class Point:
     value: float
     low: float | None = None
     high: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.value > 0:
+            raise ValueError(f"{self.metric} {self.value:g} is not above 0: remove or correct that line")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +58,12 @@ class Entry:
 
 def append(path: Path, entry: Entry) -> None:
     """Add ``entry`` as the last line of ``path``; creates the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(asdict(entry), sort_keys=True).encode() + b"\n"
+    line = json.dumps(asdict(entry), sort_keys=True, allow_nan=False).encode() + b"\n"
+    make_folder(path.parent, "gate: --history")
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
+        line = _after_torn(path) + line
         written = os.write(handle, line)
         if written != len(line):  # a full disk can cut a write: take the torn line back
             os.ftruncate(handle, os.fstat(handle).st_size - written)
@@ -66,14 +76,23 @@ def read(path: Path) -> list[Entry]:
     """All entries in file order; `UserError` naming the line that is not one."""
     if not path.is_file():
         return []
-    return [_entry(path, n, text) for n, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)]
+    return [_entry(where, row) for where, row in json_lines(path, REMEDY)]
 
 
-def _entry(path: Path, number: int, text: str) -> Entry:
+def _after_torn(path: Path) -> bytes:
+    """A line end, where a writer was killed within the last line: what is added starts a line of its own."""
+    with path.open("rb") as handle:
+        size = handle.seek(0, os.SEEK_END)
+        handle.seek(max(0, size - 1))
+        return b"" if handle.read(1) in (b"", b"\n") else b"\n"
+
+
+def _entry(where: str, row: dict[str, Any]) -> Entry:
+    if row.get("schema") != SCHEMA:
+        raise UserError(f"{where}: schema {row.get('schema')!r:.80} is not {SCHEMA}", "read it with its own version")
+    entry = from_dict(Entry, row, where)
     try:
-        data: dict[str, Any] = json.loads(text)
-        if data["schema"] != SCHEMA:
-            raise ValueError(f"schema {data['schema']} is not {SCHEMA}")
-        return Entry(**{**data, "points": tuple(Point(**p) for p in data["points"])})
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: line {number} is not a history entry: {error}", "remove or mend that line") from None
+        datetime.fromisoformat(entry.time)
+    except ValueError:
+        raise UserError(f"{where}: time {entry.time[:80]!r} is no time", REMEDY) from None
+    return entry

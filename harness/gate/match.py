@@ -1,118 +1,208 @@
-"""Two runs laid over each other: what may be compared, what is missing, and the effects of every arm and setting.
+"""Two runs laid over each other: what may be compared, what is absent, and the numbers behind every arm's effects.
 
-A *setting* is a cell without seed and repeat: they are pooled. What makes two runs unlike (device, threads, prompts,
-wording, caps) makes the comparison invalid; the SGLang version, the weights and our own version may differ, because
-their effect is what a gate is asked about.
+Numbers are those of the tables (`Results`): nothing is counted here a second time. What makes two runs unlike
+(`harness.schema.comparable`) makes the comparison invalid; what differs and may (weights, versions, server arguments)
+is named, because its effect is what a gate is asked about.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.gate.effects import TauChange, tau_change
+from harness.gate.compare import facts_of
+from harness.gate.effects import TauChange, log_tau_influence, tau_change
+from harness.schema import comparable
+from harness.schema.header import Outcome
+from harness.stats.absent import MISSING, Absent, setting_of
+from harness.stats.estimate import Estimate
+from harness.stats.results import Results
+from harness.stats.setting import AVERAGE, Setting, table_order
+from sglang_specbench.arms import get_arm
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness.store.run import Frames
-
-SETTING = ("prompt_set", "tier", "temperature", "proposal", "concurrency")
-ALIKE = ("prompt_version", "max_new_tokens", "ignore_eos", "device", "dtype", "env_device_name", "env_threads")
-BROKEN = {"not_attested": 4, "invalid": 4}  # exit code per outcome; every other failure is infrastructure, 5
-INFRASTRUCTURE = 5
+INCONCLUSIVE, INVALID, INFRASTRUCTURE = 3, 4, 5
+# exit code of an absent cell of the candidate; every other failure speaks of the machine
+CODES = {
+    MISSING: INCONCLUSIVE,
+    Outcome.NOT_ATTESTED: INVALID,
+    Outcome.INVALID: INVALID,
+    Outcome.MISSING_SET: INVALID,
+}
+ORDER = (INVALID, INFRASTRUCTURE, INCONCLUSIVE)  # the worst first
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a comparison cannot be trusted: exit code 4 (invalid) or 5 (infrastructure), and the reason."""
+    """Why a comparison cannot be trusted: exit code 3 (inconclusive), 4 (invalid) or 5 (infrastructure), and why."""
 
     code: int
     reason: str
 
 
-def troubles(candidate: "Frames") -> list[Trouble]:
-    """Every failed cell of the candidate, worst first."""
-    failed = candidate.cells[candidate.cells.outcome != "ok"]
+def troubles(baseline: Results, candidate: Results, speed: bool) -> list[Trouble]:
+    """What stands between two runs and a verdict, the worst first; ``speed``: is throughput to be judged."""
     found = [
-        Trouble(
-            BROKEN.get(c.outcome, INFRASTRUCTURE),
-            f"{c.target}/{c.arm} {c.prompt_set} T={c.temperature:g} c={c.concurrency}: {c.outcome}: {c.reason}",
-        )
-        for c in failed.itertuples()
-        if c.outcome != "missing_set"
+        *_without_plan(baseline, candidate),
+        *_absent(baseline, candidate),
+        *_not_planned(baseline, candidate),
+        *_unlike(baseline, candidate, speed),
+        *_without_ar(baseline, candidate, speed),
+        *(_unsteady(baseline, candidate) if speed else ()),
     ]
-    return sorted(found, key=lambda t: t.code)
+    return sorted(found, key=lambda t: ORDER.index(t.code))
 
 
-def unlike(baseline: "Frames", candidate: "Frames") -> list[Trouble]:
-    """Where two runs were not measured alike: key and both values."""
-    keys = ["target", "arm", *SETTING]
-    old, new = (f.cells[f.cells.outcome == "ok"].drop_duplicates(keys) for f in (baseline, candidate))
-    columns = [*keys, *(k for k in ALIKE if k in old and k in new)]
-    both = old[columns].merge(new[columns], on=keys, suffixes=("", "_new"))
-    if both.empty:
-        return [Trouble(4, "no setting was measured by both runs")]
-    found = []
-    for key in columns[len(keys) :]:
-        unequal = both[both[key].astype(str) != both[f"{key}_new"].astype(str)]
-        if len(unequal):
-            a, b = unequal.iloc[0][[key, f"{key}_new"]]
-            found.append(Trouble(4, f"{key.removeprefix('env_')}: baseline {str(a)!r}, candidate {str(b)!r}"))
-    return found
+def differences(baseline: Results, candidate: Results) -> list[str]:
+    """What differs and may, and what only the candidate has: named beside the verdict."""
+    facts = [facts_of(results) for results in (baseline, candidate)]
+    found = comparable.between(facts[0].values(), facts[1].values(), comparable.merged())
+    named = [f"differs: {comparable.shown(f)}{f' of {of}' if of else ''}: {a} -> {b}" for f, of, a, b in found]
+    new = [place for place in _planned(candidate) if place not in _planned(baseline)]
+    return [*named, *([f"not judged, only in the candidate: {_places(new)}"] if new else [])]
 
 
-def tau_changes(baseline: "Frames", candidate: "Frames", target: str, arm: str) -> dict[str, TauChange]:
-    """Setting text -> change of tau, over the prompts that both runs measured."""
-    old, new = (prompt_counts(f, target, arm) for f in (baseline, candidate))
+def shared(baseline: Results, candidate: Results) -> list[Setting]:
+    """Settings of whole benchmarks and tiers that both runs have numbers for, in table order."""
+    both = set(baseline.sources) & set(candidate.sources)
+    return sorted((s for s in both if not s.category and s.benchmark != AVERAGE), key=table_order)
+
+
+def tau_changes(baseline: Results, candidate: Results, settings: Iterable[Setting]) -> dict[Setting, TauChange]:
+    """The tables' tau of both runs, and how each prompt shares in its change; settings without blocks are left out."""
     changes = {}
-    for setting in sorted(set(old) & set(new)):
-        prompts = sorted(set(old[setting]) & set(new[setting]))
-        sides = [np.array([side[setting][p] for p in prompts], dtype=float).reshape(-1, 2).T for side in (old, new)]
-        if len(prompts) >= 2 and all(s[1].sum() for s in sides):
-            keys = [(setting.split(" ")[0], p) for p in prompts]
-            changes[setting] = tau_change(keys, (sides[0][0], sides[0][1]), (sides[1][0], sides[1][1]))
+    for setting in settings:
+        old, new = (results.get(setting, "tau") for results in (baseline, candidate))
+        if isinstance(old, Estimate) and isinstance(new, Estimate):
+            before, after = (_shares(results, setting) for results in (baseline, candidate))
+            prompts = sorted(before)
+            if len(prompts) >= 2:
+                keys = [(setting.benchmark, prompt) for prompt in prompts]
+                sides = [np.array([side[p] for p in prompts]) for side in (before, after)]
+                changes[setting] = tau_change(keys, (old.value, sides[0]), (new.value, sides[1]))
     return changes
 
 
-def prompt_counts(frames: "Frames", target: str, arm: str) -> dict[str, dict[str, tuple[int, int]]]:
-    """Setting -> prompt id -> (accepted drafts, verify blocks), summed over turns, seeds and repeats."""
-    cells = _ok(frames, target, arm)
-    rows = frames.rows[(frames.rows.outcome == "ok") & frames.rows.verify_ct.notna()]
-    joined = rows.merge(cells[["cell", "setting"]], on="cell")
-    sums = joined.groupby(["setting", "prompt_id"], observed=True)[["correct_drafts", "verify_ct"]].sum()
-    found: dict[str, dict[str, tuple[int, int]]] = {}
-    for (setting, prompt), correct, blocks in sums.itertuples():
-        found.setdefault(setting, {})[prompt] = (int(correct), int(blocks))
+def speeds(results: Results, arm_settings: Iterable[Setting]) -> dict[tuple[str, Setting], float]:
+    """(allocation, setting) -> speedup over AR, or AR's own tokens per second; cells of one allocation averaged."""
+    wanted, cells = set(arm_settings), results.per_cell
+    found: dict[tuple[str, Setting], list[float]] = defaultdict(list)
+    if cells is None:
+        return {}
+    for line in cells.to_dict("records"):
+        setting = Setting(
+            target=line["target"], arm=line["arm"], benchmark=line["benchmark"], tier=line["tier"],
+            temperature=line["temperature"], concurrency=line["concurrency"],
+        )  # fmt: skip
+        value = line.get("throughput" if setting.arm == "ar" else "speedup")
+        if setting in wanted and value is not None and np.isfinite(value):
+            found[line["allocation"], setting].append(value)
+    return {key: float(np.mean(values)) for key, values in found.items()}
+
+
+def text_of(setting: Setting) -> str:
+    """A setting in reports and in the history: ``gsm8k T=0 argmax c=1``."""
+    tier = f"/{setting.tier}" if setting.tier else ""
+    proposal = get_arm(setting.arm).proposal(setting.temperature)
+    return f"{setting.benchmark}{tier} T={setting.temperature:g} {proposal} c={setting.concurrency}"
+
+
+def _shares(results: Results, setting: Setting) -> dict[str, float]:
+    """Prompt -> its influence on log tau of the setting: a mean over seeds of means over repeats of cells.
+
+    d log(mean of taus) = sum over cells of weight tau_cell / mean tau times d log(tau_cell).
+    """
+    by_seed = _cells_by_seed(results, setting)
+    influence: dict[str, float] = defaultdict(float)
+    mean = 0.0
+    for cells in by_seed.values():
+        for cell in cells:
+            counts, weight = results.prompt_counts[cell], 1 / (len(by_seed) * len(cells))
+            tau, log_influence = log_tau_influence(counts.correct, counts.blocks)
+            mean += weight * tau
+            for prompt, value in zip(counts.prompts, log_influence, strict=True):
+                influence[prompt] += weight * tau * float(value)
+    return {prompt: value / mean for prompt, value in influence.items()}
+
+
+def _cells_by_seed(results: Results, setting: Setting) -> dict[int, list[str]]:
+    assert results.cells is not None
+    seeds = dict(zip(results.cells.cell, results.cells.seed, strict=True))
+    found: dict[int, list[str]] = defaultdict(list)
+    for cell in results.sources[setting]:
+        if results.prompt_counts[cell].blocks.sum() > 0:
+            found[int(seeds[cell])].append(cell)
     return found
 
 
-def throughputs(frames: "Frames", target: str, arm: str) -> dict[tuple[str, str], float]:
-    """(allocation, setting) -> tokens per second; cells of one arm that an allocation measured twice are averaged."""
-    cells = _ok(frames, target, arm)
-    tokens = frames.rows.groupby("cell", observed=True).completion_tokens.sum()
-    speed = cells.cell.map(tokens).astype(float) / cells.wall_s.astype(float)
-    pooled = speed.groupby([cells.allocation, cells.setting]).mean()
-    return {(str(a), str(s)): float(v) for (a, s), v in pooled.items()}
+def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """Speeds from a machine that was busy or drifted (`harness.stats.steadiness`): each reason once, with its settings."""
+    both = set(shared(baseline, candidate))
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        places: dict[str, list[Setting]] = defaultdict(list)
+        for setting, texts in results.unsteady.items():
+            for text in texts if setting in both else ():
+                places[text].append(setting)
+        for text, carriers in places.items():
+            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {_places(carriers)}")
 
 
-def relative(arm: Mapping[tuple[str, str], float], ar: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Speedup over AR of the same allocation and setting; AR has no proposal, so settings are matched without it."""
-    plain = {(allocation, _without_proposal(s)): value for (allocation, s), value in ar.items()}
-    pairs = {key: (key[0], _without_proposal(key[1])) for key in arm}
-    return {key: arm[key] / plain[base] for key, base in pairs.items() if base in plain}
+def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        if results.planned is None:
+            yield Trouble(INVALID, f"{who}: no plan.json, so what it lacks cannot be told: measure it again")
 
 
-def _without_proposal(setting: str) -> str:
-    return " ".join(word for word in setting.split(" ") if word not in ("none", "argmax", "sampled"))
+def _absent(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """Every failed or missing cell. One of the baseline cannot be mended by measuring more, so it is invalid."""
+    yield from (Trouble(CODES.get(a.outcome, INFRASTRUCTURE), _named(a)) for a in candidate.absent)
+    yield from (Trouble(INVALID, f"baseline: {_named(a)}") for a in baseline.absent)
 
 
-def _ok(frames: "Frames", target: str, arm: str) -> "pd.DataFrame":
-    cells = frames.cells
-    chosen = cells[(cells.outcome == "ok") & (cells.target == target) & (cells.arm == arm)].copy()
-    chosen["setting"] = [
-        f"{c.prompt_set}{'/' + c.tier if c.tier else ''} T={c.temperature:g} {c.proposal} c={c.concurrency}"
-        for c in chosen.itertuples()
-    ]
-    return chosen
+def _named(one: Absent) -> str:
+    return f"{one.setting}: {one}"
+
+
+def _not_planned(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """Settings and seeds of the baseline that the candidate never meant to measure."""
+    planned = _planned(candidate)
+    gone = [place for place in _planned(baseline) if place not in planned]
+    if gone and candidate.planned is not None:
+        yield Trouble(INCONCLUSIVE, f"in the baseline, and not planned by the candidate: {_places(gone)}")
+
+
+def _planned(results: Results) -> dict[tuple[Setting, int], None]:
+    return dict.fromkeys((setting_of(cell), cell.seed) for cell in results.planned or ())
+
+
+def _places(found: Sequence[tuple[Setting, int]]) -> str:
+    return "; ".join(f"{setting} seed {seed}" for setting, seed in found)
+
+
+def _unlike(baseline: Results, candidate: Results, speed: bool) -> Iterator[Trouble]:
+    facts = [facts_of(results) for results in (baseline, candidate)]
+    if not shared(baseline, candidate):
+        yield Trouble(INVALID, "no setting was measured by both runs")
+    for field, of, a, b in comparable.between(facts[0].values(), facts[1].values(), comparable.compared(speed)):
+        name = f"{comparable.shown(field)}{f' of {of}' if of else ''}"
+        yield Trouble(INVALID, f"{name}: baseline {a!r}, candidate {b!r}")
+    for setting in shared(baseline, candidate):
+        old, new = (_prompts(results, setting) for results in (baseline, candidate))
+        if old != new:
+            odd = sorted(old ^ new)
+            yield Trouble(INVALID, f"{setting}: {len(odd)} prompts are in one run only, the first is {odd[0]}")
+
+
+def _prompts(results: Results, setting: Setting) -> set[str]:
+    return {p for cell in results.sources[setting] for p in results.prompt_counts[cell].prompts}
+
+
+def _without_ar(baseline: Results, candidate: Results, speed: bool) -> Iterator[Trouble]:
+    """Arms whose throughput cannot be judged, because no AR stands beside them."""
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        alone = [s for s in shared(baseline, candidate) if not isinstance(results.get(s, "speedup"), Estimate)]
+        if speed and (found := [s for s in alone if s.arm != "ar"]):
+            names = "; ".join(map(str, found))
+            yield Trouble(
+                INCONCLUSIVE, f"{who}: no AR in the allocation, so no speedup (--metric tau needs none): {names}"
+            )

@@ -1,70 +1,53 @@
-"""From a run to its line in the history: pooled and per-setting numbers, versions, device, noise."""
+"""From a run to its line in the history: the tables' numbers, pooled and by setting, versions, device, noise."""
 
 import math
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.gate.effects import pooled_logs
 from harness.gate.history import Entry, Point
-from harness.gate.match import prompt_counts, relative, throughputs
+from harness.gate.match import text_of
+from harness.schema.header import Outcome
+from harness.stats import noise
+from harness.stats.estimate import Estimate
+from harness.stats.results import Results
+from harness.stats.setting import AVERAGE, Setting
 
-if TYPE_CHECKING:
-    from harness.store.run import Frames
 
-
-def entry(run: str, frames: "Frames", verdict: str) -> Entry:
-    """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
-    ok = frames.cells[frames.cells.outcome == "ok"]
+def entry(run: str, results: Results, verdict: str) -> Entry:
+    """The history entry of one measured run. ``verdict`` is the gate's, or "" if it was not judged."""
+    assert results.cells is not None
+    ok = results.cells[results.cells.outcome == Outcome.OK]
     first = ok.iloc[0]
-    arms = sorted(set(zip(ok.target, ok.arm, strict=True)))
+    spread = noise.launch_sd(results, "speedup")
     return Entry(
         run=run,
         time=max(ok.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
         commit=str(first.get("env_commit", "")),
         device_name=str(first.get("env_device_name", "")),
         versions={k: str(first.get(f"env_{k}", "")) for k in ("sglang", "torch", "specbench", "driver")},
-        noise=_noise(frames, arms),
+        noise=spread.value if spread else None,
         verdict=verdict,
-        points=tuple(p for target, arm in arms for p in (*_taus(frames, target, arm), *_speeds(frames, target, arm))),
+        points=tuple(point for setting_values in _by_arm(results).items() for point in _points(*setting_values)),
     )
 
 
-def _taus(frames: "Frames", target: str, arm: str) -> list[Point]:
-    points = []
-    for setting, prompts in prompt_counts(frames, target, arm).items():
-        correct, blocks = np.array(list(prompts.values()), dtype=float).sum(axis=0)
-        points.append(Point(target=target, arm=arm, metric="tau", setting=setting, value=1 + correct / blocks))
-    if points:
-        mean = math.exp(float(np.mean([math.log(p.value) for p in points])))
-        points.append(Point(target=target, arm=arm, metric="tau", setting="pooled", value=mean))
-    return points
+def _by_arm(results: Results) -> dict[tuple[str, str, str], dict[Setting, float]]:
+    """(target, arm, metric) -> value by setting: tau and speedup, and AR's tokens per second."""
+    found: dict[tuple[str, str, str], dict[Setting, float]] = {}
+    whole = [s for s in results.settings() if not s.category and s.benchmark != AVERAGE]
+    for setting in sorted(whole):
+        for metric in ("throughput",) if setting.arm == "ar" else ("tau", "speedup"):
+            estimate = results.get(setting, metric)
+            if isinstance(estimate, Estimate):
+                found.setdefault((setting.target, setting.arm, metric), {})[setting] = estimate.value
+    return found
 
 
-def _speeds(frames: "Frames", target: str, arm: str) -> list[Point]:
-    metric, values = _relative(frames, target, arm)
-    logs: dict[str, list[float]] = {}
-    for (_, setting), value in values.items():
-        logs.setdefault(setting, []).append(math.log(value))
-    means = {setting: float(np.mean(found)) for setting, found in sorted(logs.items())}
-    if means:
-        means["pooled"] = float(np.mean(list(means.values())))
-    return [Point(target=target, arm=arm, metric=metric, setting=s, value=math.exp(m)) for s, m in means.items()]
-
-
-def _relative(frames: "Frames", target: str, arm: str) -> tuple[str, dict[tuple[str, str], float]]:
-    """Speedups over AR of the same allocation; for AR its own tokens per second."""
-    own = throughputs(frames, target, arm)
-    return ("throughput", own) if arm == "ar" else ("speedup", relative(own, throughputs(frames, target, "ar")))
-
-
-def _noise(frames: "Frames", arms: list[tuple[str, str]]) -> float | None:
-    """Pooled sd of an arm's log speedup between allocations; None without A/A repeats."""
-    squares, df = 0.0, 0
-    for target, arm in arms:
-        _, values = _relative(frames, target, arm)
-        logs, _ = pooled_logs(values, values)
-        if arm != "ar" and len(logs) > 1:
-            squares, df = squares + float(((logs - logs.mean()) ** 2).sum()), df + len(logs) - 1
-    return math.sqrt(squares / df) if df else None
+def _points(of: tuple[str, str, str], values: Mapping[Setting, float]) -> Iterable[Point]:
+    """A point per setting, and their geometric mean."""
+    target, arm, metric = of
+    named = {text_of(setting): value for setting, value in values.items()}
+    named["pooled"] = math.exp(float(np.mean([math.log(v) for v in values.values()])))
+    return [Point(target=target, arm=arm, metric=metric, setting=s, value=v) for s, v in named.items()]

@@ -33,6 +33,8 @@ def markdown(outcome: Outcome, baseline: str, candidate: str) -> str:
         ]
         worst = sorted((j for j in behind if j.scope != "pooled"), key=lambda j: j.effect)
         lines += [f"- {_cell(j.scope)}: {j.effect:+.2%} [{j.low:+.2%}, {j.high:+.2%}]" for j in worst]
+    if outcome.notes:
+        lines += ["", *(f"- {_cell(note)}" for note in outcome.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -93,5 +95,5 @@ def machine(outcome: Outcome) -> str:
 
     judgements = [{k: finite(v) for k, v in asdict(j).items()} for j in outcome.judgements]
     data = {"verdict": outcome.verdict, "exit_code": outcome.exit_code, "judgements": judgements,
-            "troubles": [asdict(t) for t in outcome.troubles]}  # fmt: skip
+            "troubles": [asdict(t) for t in outcome.troubles], "notes": list(outcome.notes)}  # fmt: skip
     return json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n"

@@ -18,8 +18,10 @@ from harness.schema.failure import Failure
 from harness.schema.request import Row
 from harness.serve.client import Client, Sampling
 from harness.serve.responses import Answer
+from sglang_specbench.errors import UserError
 
 Render = Callable[[list[dict[str, str]]], list[int]]
+CLOCK_S = 1.0  # more than two clocks of one machine can differ over one request, unless one of them jumped
 
 
 @dataclass(kw_only=True)
@@ -53,14 +55,23 @@ class ClosedLoop:
             self.on_done()
 
     async def _talk(self, index: int, conversation: Conversation) -> None:
-        turns, answers = conversation.prompt.turns, list[str]()
+        prompt, answers = conversation.prompt, list[str]()
         ids, digest = conversation.first_ids, conversation.first_hash
-        for turn in range(len(turns)):
+        for turn in range(len(prompt.turns)):
             if turn:
-                ids = self.render(messages(turns, answers))
+                ids = self._rendered(_Ask(index, prompt, turn, "", 0, self._now()), answers)
                 digest = ids_hash(ids)
-            ask = _Ask(index, conversation.prompt, turn, digest, len(ids), time.perf_counter() - self._origin)
+            ask = _Ask(index, prompt, turn, digest, len(ids), self._now())
             answers.append(await self._request(ids, ask))
+
+    def _rendered(self, ask: "_Ask", answers: Sequence[str]) -> Sequence[int]:
+        """Token ids of a later turn; a template that cannot take the live answer fails the request."""
+        try:
+            return self.render(messages(ask.prompt, answers))
+        except UserError as error:
+            failure = Failure("invalid", str(error))
+            self.rows.append(ask.failed(failure, self._now()))
+            raise failure from None
 
     async def _request(self, ids: Sequence[int], ask: "_Ask") -> str:
         """One request and its row; the text of the answer."""
@@ -100,7 +111,7 @@ class _Ask:
     sent_s: float
 
     def row(self, answer: Answer, done_s: float, keep_output: bool) -> Row:
-        wrong = self._miscounted(answer)
+        wrong = self._wrong(answer, done_s)
         first = None if answer.first_token_s is None else min(self.sent_s + answer.first_token_s, done_s)
         return Row(
             **self._common(),
@@ -121,12 +132,15 @@ class _Ask:
             reason=wrong,
         )
 
-    def _miscounted(self, answer: Answer) -> str:
-        """Where the server's counts are not those of the ids that went to and fro; "" where they are."""
+    def _wrong(self, answer: Answer, done_s: float) -> str:
+        """Why the answer cannot be one to this request; "" if it can."""
         if answer.prompt_tokens != self.prompt_tokens:
             return f"sent {self.prompt_tokens} tokens, the server counted {answer.prompt_tokens}"
         if answer.completion_tokens != len(answer.output_ids):
             return f"{len(answer.output_ids)} token ids came back, the server counted {answer.completion_tokens}"
+        took = done_s - self.sent_s
+        if (answer.first_token_s or 0.0) > took + CLOCK_S:
+            return f"first token after {answer.first_token_s:g} s by the server's clock, all of it after {took:.3g} s"
         return ""
 
     def failed(self, failure: Failure, done_s: float) -> Row:

@@ -18,6 +18,7 @@ from harness.prompts.load import MissingSet
 from harness.prompts.tokenized import Desk
 from harness.schema.cell import Cell
 from harness.schema.failure import Failure
+from harness.schema.file_name import file_name
 from harness.schema.header import BY_CALL, Header
 from harness.serve.environment import environment, gpu_state, redact, redact_env
 from harness.serve.machine_load import Snapshot, snapshot
@@ -94,7 +95,7 @@ class Session:
         if self.order.url:
             return Elsewhere(self.order.url)
         planned, folder = self.planned, self.order.run_dir
-        log = f"{self.allocation.id}-{planned.order:02d}-{planned.arm}-{planned.id}.log"
+        log = f"{file_name(self.allocation.id)}-{planned.order:02d}-{planned.arm}-{planned.id}.log"
         return Server(planned.server(free_port()), folder / "logs" / log, folder / RECORDS)
 
     def _admit(self, server: Server | Elsewhere) -> None:

@@ -3,20 +3,21 @@
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from harness.schema.header import Header
+from sglang_specbench.console import Console
 
 
 def bar(console: Console) -> Progress:
     """A bar with counts and the time left; nothing where ``console`` is not a terminal."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("left", markup=False),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
@@ -46,7 +47,7 @@ class Reporter:
         """A line of its own, and the bar's label."""
         self._bar.update(self._task, description=text)
         if not self._console.is_terminal:
-            self._console.print(text, soft_wrap=True, highlight=False)
+            self._console.print(text, soft_wrap=True)
 
     def conversation(self) -> None:
         """One more conversation has ended."""
@@ -60,6 +61,7 @@ class Reporter:
         self._expected = 0
         style = "green" if header.outcome == "ok" else "red"
         detail = f"{header.wall_s:.1f} s" if header.wall_s is not None else header.reason
-        line = f"[{self._done}/{self._cells}] [{style}]{header.outcome}[/] {header.cell.label}: "
-        self._console.print(line, end="", soft_wrap=True, highlight=False)
-        self._console.print(detail, soft_wrap=True, highlight=False, markup=False)
+        line = Text.assemble(
+            f"[{self._done}/{self._cells}] ", (header.outcome, style), f" {header.cell.label}: {detail}"
+        )
+        self._console.print(line, soft_wrap=True)

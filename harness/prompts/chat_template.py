@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.prompts.prompt_set import Prompt
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 
 RECIPE = "chat template, generation prompt, enable_thinking=False"
 _FILES = (
@@ -28,15 +29,27 @@ class Renderer:
     def __init__(self, folder: Path) -> None:
         from transformers import PreTrainedTokenizerFast  # AutoTokenizer would import torch
 
-        try:
+        self._folder = folder
+        with reading(folder, "download the target's tokenizer files too", "no tokenizer there"):
             self._tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError):
-            raise UserError(f"{folder}: no tokenizer there", "bring the target's tokenizer files too") from None
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Token ids of a conversation that the assistant is to answer next."""
+        """Token ids of a conversation that the assistant is to answer next.
+
+        `UserError` if the template fails on it, or leaves the system message of a first turn out.
+        """
+        opening = len(messages) == 2 and messages[0]["role"] == "system"  # later turns are rendered under the clock
+        with reading(self._folder, "mind which roles it takes", "its chat template fails"):
+            ids = self._ids(list(messages))
+            left_out = opening and ids == self._ids(list(messages[1:]))
+        if left_out:
+            hint = "take prompts without one, or a target that reads it"
+            raise UserError(f"{self._folder}: its chat template leaves the system message out", hint)
+        return ids
+
+    def _ids(self, messages: list[Mapping[str, str]]) -> list[int]:
         ids = self._tokenizer.apply_chat_template(
-            list(messages), add_generation_prompt=True, enable_thinking=False, tokenize=True, return_dict=False
+            messages, add_generation_prompt=True, enable_thinking=False, tokenize=True, return_dict=False
         )
         return [int(i) for i in ids]
 
@@ -45,10 +58,11 @@ class Renderer:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
 
-def messages(turns: Sequence[str], answers: Sequence[str] = ()) -> list[dict[str, str]]:
-    """The first ``len(answers) + 1`` user turns with the live answers between them."""
-    talk = [{"role": "user", "content": turns[0]}]
-    for answer, turn in zip(answers, turns[1:], strict=False):
+def messages(prompt: Prompt, answers: Sequence[str] = ()) -> list[dict[str, str]]:
+    """The first ``len(answers) + 1`` user turns with the live answers between them, after the system message."""
+    talk = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    talk.append({"role": "user", "content": prompt.turns[0]})
+    for answer, turn in zip(answers, prompt.turns[1:], strict=False):
         talk += [{"role": "assistant", "content": answer}, {"role": "user", "content": turn}]
     return talk
 
@@ -71,5 +85,5 @@ def lengths(prompts: Sequence[Prompt], renderer: Renderer) -> dict[str, list[int
     """Tokens of every rendered first turn, by category."""
     found: dict[str, list[int]] = defaultdict(list)
     for prompt in prompts:
-        found[prompt.category].append(len(renderer.render(messages(prompt.turns))))
+        found[prompt.category].append(len(renderer.render(messages(prompt))))
     return dict(found)

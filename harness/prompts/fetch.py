@@ -5,14 +5,17 @@ for word what is sent.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.prompts.load import cache_dir, make_prompt
+from harness.prompts.load import cache_dir
 from harness.prompts.manifest import Manifest, Source
+from harness.prompts.prompt_set import Prompt
+from harness.prompts.row import make_prompt
+from harness.schema.atomic_file import make_folder, write_text
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import LINES_BYTES, json_lines, read_json
 
 
 def fetch(wanted: Manifest, accepted: bool, out: Path | None = None) -> Path:
@@ -49,16 +52,18 @@ def hub_rows(source: Source) -> Iterable[Mapping[str, Any]]:
 
 
 def _file_rows(path: Path) -> list[Mapping[str, Any]]:
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".json":
-        return list(json.loads(text))
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+        return list(read_json(path, limit=LINES_BYTES))
+    return [row for _, row in json_lines(path)]
 
 
 def _write(path: Path, wanted: Manifest, rows: Iterable[Mapping[str, Any]]) -> None:
     prompts = [make_prompt(wanted, i, row, wanted.source.hub) for i, row in enumerate(rows)]
-    lines = [json.dumps({"id": p.id, "category": p.category, "turns": p.turns}, ensure_ascii=False) for p in prompts]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    partial.replace(path)
+    lines = [json.dumps(_kept(prompt), ensure_ascii=False) for prompt in prompts]
+    make_folder(path.parent, "data fetch: --out")
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _kept(prompt: Prompt) -> dict[str, Any]:
+    system = {"system": prompt.system} if prompt.system else {}
+    return {"id": prompt.id, "category": prompt.category, **system, "turns": prompt.turns}

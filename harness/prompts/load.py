@@ -6,18 +6,20 @@ SPEED-Bench columns, or the hub's raw fields, which get the manifest's wording. 
 
 import gzip
 import importlib.util
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from harness.prompts.manifest import Manifest, folders, manifest
 from harness.prompts.prompt_set import Prompt, PromptSet, examine
+from harness.prompts.row import make_prompt
 from harness.schema.cell import Cell
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import LINES_BYTES, json_lines, open_file, reading
 
+REMEDY = "correct or delete the file"
+BATCH = 256  # rows of a Parquet file that are unpacked at once
 SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 
@@ -43,8 +45,8 @@ def find(name: str, data_dirs: Sequence[Path] = ()) -> PromptSet:
     paths = _locate(wanted, data_dirs)
     if not paths:
         raise MissingSet(f"prompt set {name!r} is not on this machine (to add it: {wanted.how_to_add})")
-    rows = ((path, row) for path in paths for row in read_rows(path))
-    prompts = tuple(make_prompt(wanted, i, row, path) for i, (path, row) in enumerate(rows))
+    rows = (found for path in paths for found in read_rows(path))
+    prompts = tuple(make_prompt(wanted, i, row, where) for i, (where, row) in enumerate(rows))
     report = examine(wanted, prompts, ", ".join(str(path) for path in paths))
     return PromptSet(manifest=wanted, prompts=prompts, report=report)
 
@@ -88,46 +90,33 @@ def _with_suffix(stem: Path) -> Path | None:
     return next((path for suffix in SUFFIXES if (path := Path(f"{stem}{suffix}")).is_file()), None)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a JSONL, gzipped JSONL or Parquet file; `UserError` naming the file (and line) if it is broken."""
+def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file and line, row) of a JSONL, gzipped JSONL or Parquet file; `UserError` naming them if it is broken."""
     if path.suffix == ".parquet":
-        return _parquet_rows(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as handle:
-            return [_json(line, f"{path}:{n}") for n, line in enumerate(handle, 1) if line.strip()]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}", "mend or delete the file") from None
+        yield from _parquet_rows(path)
+    elif path.suffix == ".gz":
+        with open_file(path, LINES_BYTES, REMEDY) as packed, gzip.open(packed) as handle:
+            yield from json_lines(path, REMEDY, handle)
+    else:
+        yield from json_lines(path, REMEDY)
 
 
-def _json(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON: {error}", "mend or delete the file") from None
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: expected an object, got {type(row).__name__}", "one JSON object a line")
-    return row
-
-
-def _parquet_rows(path: Path) -> list[dict[str, Any]]:
-    import pyarrow as pa
+def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     import pyarrow.parquet as pq
 
-    try:
-        return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
-    except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path}: not a Parquet file: {error}", "mend or delete the file") from None
-
-
-def make_prompt(wanted: Manifest, index: int, row: Mapping[str, Any], where: Path | str) -> Prompt:
-    """One row in any form. A copy without ids gets the manifest's, or is numbered."""
-    try:
-        turns = wanted.turns(row)
-    except (KeyError, TypeError) as error:
-        hint = "expected turns, messages or the source's own fields"
-        raise UserError(f"{where}: row {index}: no field {error} in it", hint) from None
-    made = Template(wanted.wording.id).safe_substitute(row, index=index)
-    identity = row.get("id") or (str(index) if "$" in made else made)
-    category = row.get("category") or row.get(wanted.wording.category) or ""
-    return Prompt(id=str(identity), turns=turns, category=str(category))
+    number, size = 0, 0
+    with open_file(path, LINES_BYTES, REMEDY) as handle:
+        with reading(path, REMEDY, "not a Parquet file"):
+            batches = pq.ParquetFile(handle).iter_batches(BATCH, use_threads=False)
+        while True:
+            with reading(path, REMEDY, "not a Parquet file"):
+                batch = next(batches, None)
+                rows = [] if batch is None else batch.to_pylist()
+            if batch is None:
+                return
+            size += batch.nbytes
+            if size > LINES_BYTES:
+                raise UserError(f"{path}: more than {LINES_BYTES:,} bytes of rows", REMEDY)
+            for row in rows:
+                number += 1
+                yield f"{path}: line {number}", row

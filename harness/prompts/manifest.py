@@ -5,12 +5,11 @@ changes what a number on the set means (wording, turns, output cap, subset rule)
 ``version``, which is raised with any such change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from string import Template
-from typing import Any, Literal
+from typing import Literal
 
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
@@ -66,18 +65,6 @@ class Manifest:
     def how_to_add(self) -> str:
         """The command that makes a missing set available."""
         return self.add or f"specbench data fetch {self.name}" + (" --accept-licence" if self.accept else "")
-
-    def turns(self, row: Mapping[str, Any]) -> tuple[str, ...]:
-        """The user's turns of a row in any of the three forms; `KeyError` names a field that it lacks."""
-        if "turns" in row:
-            return tuple(row["turns"])
-        if "messages" in row:
-            return tuple(m["content"] for m in row["messages"] if m["role"] == "user")
-        if self.wording.turns:
-            return tuple(row[self.wording.turns])
-        empty = self.wording.optional and not row[self.wording.optional]
-        template = self.wording.template_without if empty else self.wording.template
-        return (Template(template).substitute(row),)
 
 
 def folders(data_dirs: Sequence[Path] = ()) -> list[Path]:

@@ -18,10 +18,11 @@ PLACEHOLDER = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING SPECD
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """One conversation: the user's turns, already in their final wording."""
+    """One conversation: the user's turns, already in their final wording, after a system message or none."""
 
     id: str
     turns: tuple[str, ...]
+    system: str = ""
     category: str = ""
 
 
@@ -76,8 +77,9 @@ class PromptSet:
 
 
 def turns_digest(prompts: Sequence[Prompt]) -> str:
-    """Sha256 (hex) over the turns alone: the same text gives the same digest, whatever ids a copy has."""
-    text = json.dumps([prompt.turns for prompt in prompts], ensure_ascii=False, separators=(",", ":"))
+    """Sha256 (hex) over what is sent: the same text gives the same digest, whatever ids a copy has."""
+    sent = [{"system": p.system, "turns": p.turns} if p.system else p.turns for p in prompts]
+    text = json.dumps(sent, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -116,8 +118,9 @@ def _strange_categories(manifest: Manifest, prompts: Sequence[Prompt]) -> str:
 
 
 def _repeats(_: Manifest, prompts: Sequence[Prompt]) -> str:
-    seen = Counter(p.turns for p in prompts)
-    return _count([p for p in prompts if seen[p.turns] > 1], len(prompts), "repeat another prompt word for word")
+    seen = Counter((p.system, p.turns) for p in prompts)
+    again = [p for p in prompts if seen[p.system, p.turns] > 1]
+    return _count(again, len(prompts), "repeat another prompt word for word")
 
 
 def _other_text(manifest: Manifest, prompts: Sequence[Prompt]) -> str:

@@ -10,6 +10,7 @@ from harness.prompts import load as prompts
 from harness.prompts.chat_template import Renderer, ids_hash, messages
 from harness.prompts.prompt_set import Prompt
 from harness.schema.cell import Cell
+from sglang_specbench.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class Desk:
         return Renderer(self._target)
 
     def get(self, cell: Cell) -> Ready:
-        """Raises `prompts.MissingSet` if the set is not here."""
+        """Raises `prompts.MissingSet` if the set is not here, or the target's chat template does not take it."""
         key = (cell.prompt_set, cell.prompt_version, cell.tier)
         if key not in self._ready:
             taken = prompts.for_cell(cell, self._data_dirs)
@@ -53,7 +54,9 @@ class Desk:
         return self._ready[key]
 
     def _conversation(self, prompt: Prompt) -> Conversation:
-        ids = array(
-            "I", self.renderer.render(messages(prompt.turns))
-        )  # 4 bytes a token: sets of 32k prompts stay small
+        try:
+            rendered = self.renderer.render(messages(prompt))
+        except UserError as error:
+            raise prompts.MissingSet(f"prompt {prompt.id!r}: {error}") from None
+        ids = array("I", rendered)  # 4 bytes a token: sets of 32k prompts stay small
         return Conversation(prompt=prompt, first_ids=ids, first_hash=ids_hash(ids))

@@ -2,7 +2,7 @@
 
 
 class Failure(Exception):
-    """``outcome`` is one of `header.OUTCOMES` but ok; ``reason`` is one line for a person."""
+    """``outcome`` is one of `header.Outcome` but ok; ``reason`` is one line for a person."""
 
     def __init__(self, outcome: str, reason: str) -> None:
         super().__init__(f"{outcome}: {reason}")

@@ -8,25 +8,27 @@ Schema history
 
 import json
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from harness.schema.cell import Cell
 
 SCHEMA = 2
 BY_CALL = "@"  # in an allocation's name, before the one call of `specbench run --server` that measured it
-OUTCOMES = (
-    "ok",
-    "timeout",
-    "server_died",
-    "not_attested",
-    "invalid",
-    "oom",
-    "aborted",
-    "missing_set",
-    "infrastructure",
-)
-# Cells whose headers differ in one of these refuse to merge (store.merge names the key and both values).
-MERGE_KEYS = ("device_name", "driver", "sglang", "torch", "python", "specbench", "threads", "attested")
+
+
+class Outcome(StrEnum):
+    """How a cell ended; all but `OK` are failures."""
+
+    OK = "ok"
+    TIMEOUT = "timeout"
+    SERVER_DIED = "server_died"
+    NOT_ATTESTED = "not_attested"
+    INVALID = "invalid"
+    OOM = "oom"
+    ABORTED = "aborted"
+    MISSING_SET = "missing_set"
+    INFRASTRUCTURE = "infrastructure"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class Header:
     """Written once with the rows, in the Parquet schema metadata under ``specbench``."""
 
     cell: Cell
-    outcome: str  # one of OUTCOMES
+    outcome: str  # an `Outcome`
     reason: str = ""
     log_tail: str = ""
     wall_s: float | None = None  # measured closed loop, first send to last answer; None unless ok
@@ -43,7 +45,7 @@ class Header:
     launch: str = ""  # id of the server process
     order: int = 0  # place in the allocation
     prompts_digest: str = ""  # over the rendered ids of all prompts, in order
-    environment: dict[str, Any] = field(default_factory=dict)  # MERGE_KEYS and more
+    environment: dict[str, Any] = field(default_factory=dict)  # see `comparable.ENVIRONMENT`
     attestation: dict[str, Any] = field(default_factory=dict)
     server_argv: tuple[str, ...] = ()
     server_args: dict[str, Any] = field(default_factory=dict)  # as the server resolved them (``/server_info``)
@@ -57,9 +59,9 @@ class Header:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
-        if self.outcome not in OUTCOMES:
-            raise ValueError(f"outcome {self.outcome!r} is not one of {', '.join(OUTCOMES)}")
-        if (self.outcome == "ok") != (self.wall_s is not None):
+        if self.outcome not in list(Outcome):
+            raise ValueError(f"outcome {self.outcome!r} is not one of {', '.join(Outcome)}")
+        if (self.outcome == Outcome.OK) != (self.wall_s is not None):
             raise ValueError(f"outcome {self.outcome!r} with wall_s {self.wall_s!r}: a time belongs to ok cells only")
 
     def to_json(self) -> str:

@@ -5,7 +5,6 @@ routes take defaults from the model's generation_config.json. Knows nothing of c
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from types import TracebackType
@@ -17,8 +16,12 @@ from harness.schema.cell import Cell
 from harness.schema.failure import Failure
 from harness.serve.counters import Counters
 from harness.serve.responses import Answer, ServerInfo
+from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_value
 
 INFO_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 5.0
+ANSWER_BYTES = 256 << 20  # most of one answer: a million tokens, their ids and text
 FLUSH_TIMEOUT_S = 30.0  # how long the server itself waits to be idle; it answers 400 if it is not
 
 
@@ -98,7 +101,11 @@ class Client:
 
     async def freeze_gc(self) -> None:
         """Spare the server's processes full garbage collections over what exists by now. Raises `Failure`."""
-        status, text = await self._call("POST", "/freeze_gc")
+        try:
+            async with asyncio.timeout(INFO_TIMEOUT_S):
+                status, text = await self._call("POST", "/freeze_gc")
+        except TimeoutError:
+            raise Failure("server_died", f"/freeze_gc did not answer within {INFO_TIMEOUT_S:g} s") from None
         if status != 200:
             raise Failure("invalid", f"/freeze_gc: HTTP {status}: {_message(text)}")
 
@@ -113,10 +120,22 @@ class Client:
 
     async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         try:
-            async with self._session.request(method, self.url + path, json=body) as answer:
-                return answer.status, await answer.text()
-        except aiohttp.ClientError as error:
-            raise Failure("server_died", f"{path}: {error or type(error).__name__}") from None
+            async with self._session.request(method, self.url + path, json=body, allow_redirects=False) as answer:
+                return answer.status, await _text(answer, path)
+        except TimeoutError:  # an OSError, too; it is the caller's
+            raise
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a header that is none
+            raise Failure("server_died", f"{path}: {str(error)[:300] or type(error).__name__}") from None
+
+
+async def _text(answer: aiohttp.ClientResponse, path: str) -> str:
+    """The body as UTF-8, whatever the server calls it; bytes that are not stand as their numbers."""
+    data = bytearray()
+    async for part in answer.content.iter_chunked(1 << 16):
+        data += part
+        if len(data) > ANSWER_BYTES:
+            raise Failure("invalid", f"{path}: an answer of more than {ANSWER_BYTES:,} bytes")
+    return data.decode(errors="backslashreplace")
 
 
 def server_info(url: str) -> ServerInfo:
@@ -130,16 +149,30 @@ def server_info(url: str) -> ServerInfo:
 
 
 def decoded(text: str, where: str) -> Any:
+    """The JSON value of an answer; `Failure` (invalid) if it is not JSON that can be used."""
     try:
-        return json.loads(text)
-    except ValueError:
-        raise Failure("invalid", f"{where} answered what is not JSON: {text[:80]!r}") from None
+        return json_value(text, where)
+    except UserError as error:
+        raise Failure("invalid", f"{error.message}: {text[:80]!r}") from None
+
+
+def says_ready(url: str) -> bool:
+    """Does ``/ready`` answer 200, and at once."""
+
+    async def ask() -> int:
+        async with Client(url, timeout_s=READY_TIMEOUT_S) as client, asyncio.timeout(READY_TIMEOUT_S):
+            return (await client._call("GET", "/ready"))[0]
+
+    try:
+        return asyncio.run(ask()) == 200
+    except (Failure, TimeoutError):
+        return False
 
 
 def _message(text: str) -> str:
     """The error message in an SGLang error body, or its first line."""
     try:
-        error = json.loads(text)["error"]
-        return str(error["message"] if isinstance(error, dict) else error)
-    except (ValueError, KeyError, TypeError):
+        error = json_value(text, "")["error"]
+        return str(error["message"] if isinstance(error, dict) else error)[:200]
+    except (UserError, KeyError, TypeError):
         return text.strip().splitlines()[0][:200] if text.strip() else "no text"

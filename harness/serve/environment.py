@@ -1,7 +1,7 @@
 """On what a cell was measured: versions, device, driver, threads, clocks; and what must not be written down.
 
-Runs of unlike environments never merge: `header.MERGE_KEYS` names the keys that count. Reads package metadata, /proc
-and nvidia-smi; imports neither torch nor sglang.
+Runs of unlike environments never merge: `harness.schema.comparable.ENVIRONMENT` says which keys count. Reads package
+metadata, /proc and nvidia-smi; imports neither torch nor sglang.
 """
 
 import importlib.metadata

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Self
 
 from harness.schema.failure import Failure
+from sglang_specbench.config import from_dict
+from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
 
 KILL_WAIT_S = 20.0
 
@@ -83,8 +86,8 @@ def end_leftovers(folder: Path) -> list[int]:
     """
     ended = list[int]()
     for path in sorted(folder.glob("*.json")):
-        with contextlib.suppress(ValueError, TypeError):  # half-written: its harness died before the server started
-            ended += Leader(**json.loads(path.read_text())).end()
+        with contextlib.suppress(UserError):  # half-written: its harness died before the server started
+            ended += from_dict(Leader, read_object(path), str(path)).end()
         path.unlink()
     return ended
 

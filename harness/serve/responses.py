@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.schema.failure import Failure
 from harness.serve.arguments import arguments
+from harness.serve.fields import MOST_BLOCK, MOST_TOKENS, Fields
 from sglang_specbench.attestation import KEY
 
 
@@ -33,36 +33,25 @@ class Answer:
 
     @classmethod
     def parse(cls, body: Any) -> "Answer":
-        """From the decoded JSON; `Failure` (invalid) names what is missing."""
-        try:
-            meta = body["meta_info"]
-            finish = meta["finish_reason"] or {}
-            return cls(
-                text=body["text"],
-                output_ids=tuple(body["output_ids"]),
-                prompt_tokens=meta["prompt_tokens"],
-                completion_tokens=meta["completion_tokens"],
-                cached_tokens=meta["cached_tokens"],
-                retractions=meta["num_retractions"],
-                finish=finish.get("type", ""),
-                finish_message=str(finish.get("message") or ""),
-                first_token_s=meta.get("first_token_latency"),
-                verify_ct=meta.get("spec_verify_ct"),
-                correct_drafts=meta.get("spec_num_correct_drafts"),
-                histogram=_counts(meta, "spec_correct_drafts_histogram"),
-                cap_histogram=_counts(meta, "spec_cap_lens_histogram"),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise _strange("/generate", error) from None
-
-
-def _strange(route: str, error: Exception) -> Failure:
-    return Failure("invalid", f"{route} answered without {error}: not the surface of SGLang 0.5.23")
-
-
-def _counts(meta: Mapping[str, Any], key: str) -> tuple[int, ...] | None:
-    value = meta.get(key)
-    return None if value is None else tuple(value)
+        """From the decoded JSON; `Failure` (invalid) names the field that is missing or of another type."""
+        top = Fields("/generate", body)
+        meta = top.table("meta_info")
+        finish = Fields("/generate: finish_reason", meta.held.get("finish_reason"))  # null: it is not finished
+        return cls(
+            text=top.text("text"),
+            output_ids=top.counts("output_ids", MOST_TOKENS),
+            prompt_tokens=meta.count("prompt_tokens"),
+            completion_tokens=meta.count("completion_tokens"),
+            cached_tokens=meta.count("cached_tokens"),
+            retractions=meta.count("num_retractions"),
+            finish=finish.text("type"),
+            finish_message=finish.text("message", default=""),
+            first_token_s=meta.seconds("first_token_latency"),
+            verify_ct=meta.count("spec_verify_ct") if meta.has("spec_verify_ct") else None,
+            correct_drafts=meta.count("spec_num_correct_drafts") if meta.has("spec_num_correct_drafts") else None,
+            histogram=meta.counts_or_none("spec_correct_drafts_histogram"),
+            cap_histogram=meta.counts_or_none("spec_cap_lens_histogram"),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,22 +69,34 @@ class ServerInfo:
     @classmethod
     def parse(cls, body: Any) -> "ServerInfo":
         """From the decoded JSON; `Failure` (invalid) if it is no server info."""
-        try:
-            states = [state.get(KEY) or {} for state in body["internal_states"]]
-            return cls(
-                served_name=body["served_model_name"],
-                sglang_version=body["version"],
-                attestation=body.get(KEY),
-                downgrades=tuple(text for state in states for text in state.get("downgrades", ())),
-                verification=next((s["verification"] for s in states if "verification" in s), ""),
-                arguments=arguments(body),
-                running=_running(body["internal_states"]),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise _strange("/server_info", error) from None
+        top = Fields("/server_info", body)
+        schedulers = top.tables("internal_states")
+        states = [state.table(KEY) for state in schedulers]
+        return cls(
+            served_name=top.text("served_model_name"),
+            sglang_version=top.text("version"),
+            attestation=_attestation(top.table(KEY)) if top.has(KEY) else None,
+            downgrades=tuple(text for state in states for text in state.texts("downgrades")),
+            verification=next((s.text("verification") for s in states if s.has("verification")), ""),
+            arguments=arguments(top.held),
+            running=_running(schedulers),
+        )
 
 
-def _running(states: Sequence[Mapping[str, Any]]) -> int | None:
+def _attestation(said: Fields) -> Mapping[str, Any]:
+    """What the plugin published, once the fields that are reckoned with have their types."""
+    for key in ("window", "drafted", "threads"):
+        if said.has(key):
+            said.count(key, MOST_BLOCK)
+    if said.has("patches"):
+        said.table("patches")
+    for key in ("device", "dtype", "proposal", "arm", "target_digest", "draft_digest", "verification"):
+        said.text(key, default="")
+    held: Mapping[str, Any] = said.held
+    return held
+
+
+def _running(schedulers: Sequence[Fields]) -> int | None:
     """The least that any of the server's schedulers takes at once; None where they do not say."""
-    said = [state.get("effective_max_running_requests_per_dp") for state in states]
-    return min((n for n in said if isinstance(n, int)), default=None)
+    key = "effective_max_running_requests_per_dp"
+    return min((scheduler.count(key) for scheduler in schedulers if scheduler.has(key)), default=None)

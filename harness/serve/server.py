@@ -4,9 +4,7 @@ Knows processes, ports and logs; nothing of cells. Every way of going wrong is a
 cell's file will carry. Readiness is asked of ``/ready``: SGLang's ``/health`` would generate a token.
 """
 
-import contextlib
 import ctypes
-import http.client
 import os
 import re
 import secrets
@@ -21,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from harness.schema.failure import Failure
-from harness.serve.client import server_info
+from harness.serve.client import says_ready, server_info
 from harness.serve.processes import Leader, remember
 from harness.serve.responses import ServerInfo
 from sglang_specbench.launch import Launch
@@ -109,7 +107,7 @@ class Server:
     def wait_ready(self, timeout_s: float) -> None:
         """Return once ``/ready`` says so. `Failure`: server_died, oom, or timeout."""
         deadline = time.monotonic() + timeout_s
-        while not self._says_ready():
+        while not says_ready(self.url):
             if failure := self.failure():
                 raise failure
             if time.monotonic() > deadline:
@@ -162,13 +160,6 @@ class Server:
         with self._log.open("rb") as handle:
             handle.seek(start)
             return handle.read()
-
-    def _says_ready(self) -> bool:
-        connection = http.client.HTTPConnection(HOST, self.launch.port, timeout=5)  # no proxy, unlike urllib
-        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
-            connection.request("GET", "/ready")
-            return connection.getresponse().status == 200
-        return False
 
 
 def _die_with_parent() -> None:

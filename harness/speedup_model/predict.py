@@ -11,15 +11,24 @@ measured token takes beyond its roofline. So AR itself is no test of the model, 
 arm is not in the model: it is part of the residual, as are prefill and queueing.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 
 from harness.speedup_model import presets
+from harness.speedup_model.batch_speedup import BLOCK_DRAFTER, block, drafter
 from harness.speedup_model.roofline import Hardware, step
 from harness.speedup_model.shape import Shape
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
-from sglang_specbench.arms import ARMS, WINDOW
+from sglang_specbench.arms import ARMS, DRAFTED
+
+ASSUMES = (
+    "acceptance length as measured; a block is one draft pass and one verification of 16 positions",
+    "every pass pays the overhead that AR pays beyond its roofline in the same setting",
+    "no prefill, no queueing, no head: they are in the residual",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +47,6 @@ class Prediction:
     def residual(self) -> float:
         """What the model leaves: positive where the arm is faster than predicted."""
         return self.measured / self.predicted - 1
-
-
-def block_drafter(target: Shape, layers: int = 5) -> Shape:
-    """The common backbone of the block drafters: ``layers`` of the target's kind, its output head, a projection.
-
-    The projection takes as many captured hidden states as there are layers (five of each in the paper's set-up).
-    """
-    return replace(target, layers=layers, tied=True, projection=layers * target.hidden**2)
 
 
 def predictions(results: Results, target: Shape, hardware: Hardware, context: float) -> list[Prediction]:
@@ -72,8 +73,8 @@ def _prediction(
     batch = setting.concurrency
     token_ms = 1000 * batch / rate.value
     overhead_ms = max(0.0, token_ms - 1000 * step(target, hardware, batch, 1, context).seconds)
-    passes = (step(shape, hardware, batch, WINDOW, context).seconds for shape in (target, block_drafter(target)))
-    block_ms = 1000 * sum(passes) + 2 * overhead_ms
+    passes = block(target, drafter(BLOCK_DRAFTER, target), hardware, batch, DRAFTED, context, overhead_ms / 1000)
+    block_ms = 1000 * (passes.draft_s + passes.verify.seconds)
     return Prediction(
         setting=setting,
         tau=tau.value,
@@ -91,3 +92,25 @@ def hardware_of(results: Results) -> Hardware | None:
         return presets.hardware("h100")
     device = str(results.cells.env_device_name.iloc[0]).lower()
     return next((presets.hardware(name) for name in presets.tables("hardware.toml") if name in device), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residuals:
+    """How far a set of predictions is off; ``worst`` is the largest residual, whatever its sign."""
+
+    count: int
+    median: float  # of |measured / predicted - 1|
+    worst: Prediction
+
+
+def residuals(found: Sequence[Prediction]) -> Residuals | None:
+    """None of nothing."""
+    if not found:
+        return None
+    sizes = [abs(p.residual) for p in found]
+    return Residuals(count=len(found), median=median(sizes), worst=max(found, key=lambda p: abs(p.residual)))
+
+
+def overhead_ms(found: Sequence[Prediction]) -> float | None:
+    """The median overhead of a pass: t0 as this run has it; None of nothing."""
+    return median(p.overhead_ms for p in found) if found else None

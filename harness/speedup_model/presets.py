@@ -17,9 +17,9 @@ def hardware(name: str) -> Hardware:
     return _preset(Hardware, "hardware.toml", name, "--hardware")
 
 
-def shape(name: str) -> Shape:
+def shape(name: str, option: str = "--target") -> Shape:
     """The model preset called ``name`` (case does not matter); `UserError` with the nearest name if there is none."""
-    return _preset(Shape, "models.toml", name.lower(), "--target")
+    return _preset(Shape, "models.toml", name.lower(), option)
 
 
 def tables(file: str) -> dict[str, Any]:

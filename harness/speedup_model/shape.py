@@ -3,11 +3,18 @@
 Knows arithmetic on a config; not hardware. Covers dense models, mixtures of experts (routed and shared) and latent
 attention (MLA, arXiv 2405.04434: one compressed vector a token is cached, and decoding attends in the compressed
 space). Norm weights are left out: below 0.01 % of the parameters.
+
+Three precisions, because they need not be one: that of the stored weights, that of the cache, and that of the products
+with the weights. Attention itself is counted at bf16, also over an FP8 cache: most kernels widen what they read.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.speedup_model.experts import experts_touched
+
+Precision = Literal["bf16", "fp8", "int4"]
+BYTES: dict[str, float] = {"bf16": 2.0, "fp8": 1.0, "int4": 0.5}  # of a number; scales of blocks left out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +41,21 @@ class Shape:
     rope_dim: int = 0
     value_dim: int = 0
     projection: int = 0  # other parameters that every pass reads: a drafter's projection of the target's states
-    weight_bytes: float = 2.0  # a parameter; bf16
-    kv_bytes_each: float = 2.0  # a cached number
+    borrowed: int = 0  # of the parameters, those that lie in another model's memory: a block drafter's output head
+    weights: Precision = "bf16"  # as stored and read
+    cache: Precision = "bf16"
+    arithmetic: Precision = "bf16"  # of the products with the weights; int4 is multiplied at bf16
 
     def __post_init__(self) -> None:
         if min(self.layers, self.hidden, self.heads) < 1:
             raise ValueError("layers, hidden and heads must be positive")
         if self.routed > self.experts:
             raise ValueError(f"routed {self.routed} exceeds experts {self.experts}")
+
+    @property
+    def weight_bytes(self) -> float:
+        """Bytes of a parameter."""
+        return BYTES[self.weights]
 
     @property
     def attention(self) -> int:
@@ -81,7 +95,7 @@ class Shape:
         """Parameters that one token uses."""
         return self.always + self.expert_layers * self.routed * self.expert
 
-    def bytes_read(self, tokens: int) -> float:
+    def bytes_read(self, tokens: float) -> float:
         """Weight bytes that a pass over ``tokens`` positions reads: touched experts only."""
         touched = experts_touched(self.experts, self.routed, tokens) if self.experts else 0.0
         return self.weight_bytes * (self.always + self.expert_layers * touched * self.expert)
@@ -90,7 +104,16 @@ class Shape:
     def kv_bytes(self) -> float:
         """Cache bytes of one token."""
         numbers = self.latent + self.rope_dim if self.latent else 2 * self.kv_heads * self.head_dim
-        return self.layers * numbers * self.kv_bytes_each
+        return self.layers * numbers * BYTES[self.cache]
+
+    def cache_share(self, gpus: int) -> float:
+        """Share of the cache that each of ``gpus`` holds: key-value heads are split, one latent vector cannot be."""
+        return 1.0 if self.latent else max(1 / gpus, 1 / self.kv_heads)
+
+    @property
+    def own_bytes(self) -> float:
+        """Weight bytes in memory, borrowed ones aside."""
+        return self.weight_bytes * (self.parameters - self.borrowed)
 
     @property
     def attention_flops(self) -> float:

@@ -31,12 +31,16 @@ def _average(results: Results, place: Setting, settings: Sequence[Setting], name
     if len(lacking) == len(settings):
         return
     if lacking:
-        reason = results.get(lacking[0], name)
-        assert isinstance(reason, Missing)
-        results.put(place, name, Missing(f"{lacking[0].benchmark}: {reason.reason}"))
+        reasons = [f"{s.benchmark}: {e.reason}" for s in lacking if isinstance(e := results.get(s, name), Missing)]
+        results.put(place, name, Missing(_lacks(reasons, len(settings))))
         return
     draws = np.mean([results.draws[s, name] for s in settings], axis=0)
     n = sum(e.n for s in settings if isinstance(e := results.get(s, name), Estimate))
     results.put(place, name, from_draws(draws, n, f"mean over {len(settings)} benchmarks"))
     results.draws[place, name] = draws
     results.sources[place] = tuple(c for s in settings for c in results.sources[s])
+
+
+def _lacks(reasons: Sequence[str], of: int) -> str:
+    """One benchmark's reason, or how many are missing and each one's."""
+    return reasons[0] if len(reasons) == 1 else f"{len(reasons)} of {of} benchmarks are missing: {'; '.join(reasons)}"

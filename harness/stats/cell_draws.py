@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from harness.stats import acceptance, closure, speed
+from harness.stats.absent import setting_of
 from harness.stats.estimate import Draws
 from harness.stats.prompt_totals import COLUMNS, Panel
 from harness.stats.setting import Setting
@@ -37,19 +38,6 @@ class Measured:
     draws: dict[str, Draws]
     note: str
     refused: Mapping[str, str] = field(default_factory=dict)  # quantity -> why this cell has none
-
-
-def setting_of(cell: Any, category: str = "") -> Setting:
-    """Where a cell's number stands; ``cell`` has `harness.schema.cell.Cell`'s fields."""
-    return Setting(
-        target=cell.target,
-        arm=cell.arm,
-        benchmark=cell.prompt_set,
-        tier=cell.tier,
-        temperature=cell.temperature,
-        concurrency=cell.concurrency,
-        category=category,
-    )
 
 
 def measured(panel: Panel, index: int, category: str = "") -> Measured:

@@ -13,40 +13,40 @@ import numpy as np
 import pandas as pd
 
 from harness.schema.cell import Cell
-from harness.schema.header import BY_CALL
+from harness.schema.comparable import facts, unlike
+from harness.schema.header import BY_CALL, Outcome
 from harness.stats import average, headcost, speed, steadiness
-from harness.stats.cell_draws import METHODS, Measured, add_speedups, measured, setting_of
+from harness.stats.absent import absent, gaps, holes, seeds_of, summary
+from harness.stats.cell_draws import METHODS, Measured, add_speedups, measured
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
-from harness.stats.prompt_totals import Panel, panels
-from harness.stats.results import Results
-from harness.stats.setting import Setting
+from harness.stats.prompt_totals import COLUMNS, Panel, panels
+from harness.stats.results import PromptCounts, Results
+from harness.stats.setting import AVERAGE, Setting
 from sglang_specbench.errors import UserError
 
 KEPT = ("tau", "tau_emitted", "throughput", "speedup", "block_ms")  # draws kept for averages and comparisons
 SEED_SPREAD = ("tau", "throughput", "speedup")
-# cells that agree in the first must agree in the second: else they are no repeats, seeds or rivals of each other
-ALIKE = {
-    ("target",): ("target_digest", "render", "dtype"),
-    ("target", "arm"): ("draft_digest",),
-    ("target", "prompt_set", "tier", "temperature", "concurrency"): (
-        *("prompt_version", "prompts", "max_new_tokens", "ignore_eos", "top_p", "top_k"),
-    ),
-}
 NO_AR = "no ok AR cell in the same allocation"
 NO_AR_CALL = "measured with --server, and not together with AR in one call: a speedup needs one allocation"
 
 
-def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterable[Cell] = ()) -> Results:
+def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterable[Cell] | None = None) -> Results:
     """Every estimate of a run; ``cells`` and ``rows`` as `harness.store.run.load` gives them.
 
-    ``planned`` cells that are not among ``cells`` were not run yet, and make holes as failed ones do.
+    ``planned`` cells that are not among ``cells`` were not run yet, and make holes as failed ones do; None: no plan.
+    `UserError` if cells that would be averaged or set against each other are not alike (`comparable`).
     """
     cells = cells.sort_values(["started_at", "order"], kind="stable", ignore_index=True)  # targets as they were run
-    _refuse_unlike(cells, name)
-    results = Results(name=name, cells=cells, holes=_holes(cells, planned))
+    plan = None if planned is None else tuple(planned)
+    _refuse_unlike(cells, plan or (), name)
+    lacking, seeds = absent(cells, plan or ()), seeds_of(cells)
+    results = Results(name=name, cells=cells, holes=holes(lacking, seeds), planned=plan, absent=tuple(lacking))
+    results.notes = (*_plan_notes(cells, plan), *summary(lacking, len({*cells.cell, *(c.id for c in plan or ())})))
     steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
     whole: list[Measured] = []
+    counts: dict[str, PromptCounts] = {}
     for panel in panels(cells, rows):
+        counts |= _counts(panel)
         for category in _split(panel):
             found = [measured(panel, i, category) for i in range(len(panel.cells))]
             add_speedups(found)
@@ -55,41 +55,62 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
                     m.draws["steady_throughput"] = np.array([steady[m.cell.cell]])
                 whole += [_slim(m) for m in found]
             _settle(results, found)
-    results.per_cell = pd.DataFrame([_line(m) for m in whole])
+    results.per_cell, results.prompt_counts = pd.DataFrame([_line(m) for m in whole]), counts
     headcost.add(results, _blocks(whole))
     average.add(results, KEPT)
+    results.gaps = gaps(lacking, seeds)
     _doubt(results, whole)
+    _caution(results)
     return results
 
 
-def _refuse_unlike(cells: pd.DataFrame, name: str) -> None:
-    """`UserError` with key and both values where cells of one place are not the same measurement."""
-    for place, keys in ALIKE.items():
-        for names, group in cells.groupby(list(place)):
-            for key in keys:
-                values = group[key].unique()
-                if len(values) > 1:
-                    where = " ".join(map(str, names))
-                    raise UserError(
-                        f"{name}: unlike cells for {where}: {key} is {values[0]!r} in one and {values[1]!r} in another",
-                        "keep them in run folders of their own",
-                    )
+def _refuse_unlike(cells: pd.DataFrame, planned: Iterable[Cell], name: str) -> None:
+    """`UserError` with field and both values where ok cells, or one and a planned cell, are not alike."""
+    lines = cells[cells.outcome == Outcome.OK].to_dict("records")
+    measured_ones = [(f"cell {line['cell']}", facts({str(k): v for k, v in line.items()})) for line in lines]
+    for found in unlike([*measured_ones, *(("the plan", facts(vars(cell))) for cell in planned)]):
+        raise UserError(f"{name}: {found}", "keep them in run folders of their own")
 
 
-def _holes(cells: pd.DataFrame, planned: Iterable[Cell]) -> dict[Setting, str]:
-    """Settings of which a seed has no ok cell, and why."""
-    outcomes: dict[Setting, dict[object, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for cell in cells.itertuples():
-        why = "" if cell.outcome == "ok" else f"{cell.outcome}: {cell.reason}".removesuffix(": ")
-        outcomes[setting_of(cell)][cell.seed].append(why)
-    known = set(cells.cell)
-    for waiting in (c for c in planned if c.id not in known):
-        outcomes[setting_of(waiting)][waiting.seed].append("not run yet")
-    lacking = {
-        setting: [f"seed {seed}: {reasons[0]}" for seed, reasons in seeds.items() if all(reasons)]
-        for setting, seeds in outcomes.items()
-    }
-    return {setting: "; ".join(why) for setting, why in lacking.items() if why}
+def _plan_notes(cells: pd.DataFrame, planned: tuple[Cell, ...] | None) -> tuple[str, ...]:
+    if planned is None:
+        return ("no plan.json: what this run was to measure, and lacks, cannot be told",)
+    known = {cell.id for cell in planned}
+    foreign = cells[(cells.outcome == Outcome.OK) & ~cells.cell.isin(known)]
+    if foreign.empty:
+        return ()
+    arms = ", ".join(dict.fromkeys(f"{c.target}/{c.arm}" for c in foreign.itertuples()))
+    return (f"{len(foreign)} ok cells are in no plan, and are counted: {arms}",)
+
+
+def _counts(panel: Panel) -> dict[str, PromptCounts]:
+    """What each cell accepted and verified, of the prompts that it ran."""
+    columns = [COLUMNS.index(name) for name in ("correct", "blocks", "requests", "failed")]
+    found = {}
+    for cell, sums in zip(panel.cells, panel.sums, strict=True):
+        correct, blocks, requests, failed = sums[:, columns].T
+        ran = requests + failed > 0
+        prompts = tuple(p for p, here in zip(panel.prompts, ran, strict=True) if here)
+        found[cell.cell] = PromptCounts(prompts, correct[ran], blocks[ran])
+    return found
+
+
+def _caution(results: Results) -> None:
+    """Say at each number what it lacks: at a benchmark, its categories, and the averages and medians over it."""
+    for setting in results.settings():
+        average_of = setting.benchmark == AVERAGE
+        own = _lacked_by(results, setting) if average_of else results.gaps.get(replace(setting, category=""), ())
+        if own:
+            results.cautions[setting] = tuple(dict.fromkeys((*own, *results.cautions.get(setting, ()))))
+
+
+def _lacked_by(results: Results, place: Setting) -> list[str]:
+    """What the benchmarks of an average lack, and those of a head cost's control."""
+    arms = {place.arm, headcost.CONTROL} if headcost.place(place.target, place.arm) == place else {place.arm}
+    where = {(place.target, arm, place.temperature, place.concurrency) for arm in arms}
+    lacking = [*results.gaps.items(), *((s, (f"left out: {why}",)) for s, why in results.holes.items())]
+    here = [(s, texts) for s, texts in lacking if (s.target, s.arm, s.temperature, s.concurrency) in where]
+    return [f"{s.arm} {s.benchmark}: {text}" for s, texts in here if not s.tier and not s.category for text in texts]
 
 
 def _split(panel: Panel) -> list[str]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.schema import comparable
+
 if TYPE_CHECKING:
     import pandas as pd
-
-_ALIKE = ["target", "target_digest", "prompt_set", "prompt_version", "tier", "concurrency", "max_new_tokens", "dtype"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def equalities(cells: "pd.DataFrame", rows: "pd.DataFrame") -> Iterator[Equality
     """Every ok cell at temperature 0 against the first AR cell of the same prompts; frames of `store.load`."""
     greedy = cells[(cells.outcome == "ok") & (cells.temperature == 0)]
     outputs = dict(iter(rows.set_index(["prompt_id", "turn"]).groupby("cell", observed=True).output_hash))
-    for _, group in greedy.groupby(_ALIKE, sort=False):
+    for _, group in greedy.groupby(comparable.rivals(), sort=False):
         plain = group[group.arm == "ar"].sort_values(["repeat", "replica"])
         if plain.empty:
             continue

@@ -51,6 +51,17 @@ def floor(deviations: "pd.Series[float]", sets: int) -> Estimate:
     return Estimate(float(scale * np.sqrt(squares / df)), float(low), float(high), df, method)
 
 
+def launch_sd(results: Results, quantity: str) -> Estimate | None:
+    """Standard deviation of log ``quantity`` between launches, pooled over all A/A cells but AR's; None without any."""
+    twins = groups(results, quantity)
+    twins = twins[twins.arm != "ar"]
+    if twins.empty:
+        return None
+    df = len(twins) - twins.groupby(CELL).ngroups
+    method = f"s of log {quantity} over A/A cells"
+    return Estimate(float(np.sqrt((twins.deviation**2).sum() / df)), None, None, df, method)
+
+
 def floors(results: Results, quantity: str) -> dict[tuple[str, float, int], Estimate]:
     """Noise floor (relative) per (target, temperature, concurrency)."""
     return {place: floor(d.rename(quantity), sets) for place, d, sets in _pooled(results, quantity)}

@@ -17,14 +17,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.stats.absent import Absent
 from harness.stats.estimate import Draws, Estimate, Missing
 from harness.stats.setting import ARM_ORDER, AVERAGE, BENCHMARKS, Setting
 from sglang_specbench.arms import ARMS
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from harness.schema.cell import Cell
 
 Key = tuple[Setting, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PromptCounts:
+    """Accepted drafts and verify blocks of one cell by prompt, turns summed; each of shape (prompts,). 0 for AR."""
+
+    prompts: tuple[str, ...]
+    correct: "NDArray[np.float64]"
+    blocks: "NDArray[np.float64]"
 
 
 @dataclass(kw_only=True)
@@ -41,6 +55,11 @@ class Results:
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
     unsteady: dict[Setting, tuple[str, ...]] = field(default_factory=dict)  # why its speed cannot be trusted
     unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
+    planned: "tuple[Cell, ...] | None" = None  # None: nothing says what the run was to measure
+    absent: tuple[Absent, ...] = ()  # cells that failed, or were planned and not run
+    gaps: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)  # cells that a setting's number is without
+    notes: tuple[str, ...] = ()  # what every reader of the run must be told
+    prompt_counts: Mapping[str, "PromptCounts"] = field(default_factory=dict)  # by id, of ok cells
     default_reason: str = "not in this run"
     _settings: dict[Setting, None] = field(default_factory=dict)  # of values, in order of entry
 

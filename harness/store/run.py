@@ -17,7 +17,7 @@
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.schema.header import MERGE_KEYS, Header
+from harness.schema import comparable
+from harness.schema.cell import Cell
+from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_file
 from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
@@ -40,6 +42,7 @@ __all__ = [
     "clean",
     "finished",
     "frames",
+    "header_files",
     "headers",
     "load",
     "merge",
@@ -72,7 +75,12 @@ def write_cell(run_dir: Path, header: Header, rows: Sequence[Row]) -> Path:
 
 def headers(run_dir: Path) -> dict[str, Header]:
     """Cell id -> header of every cell file in the run; reads no rows."""
-    return {path.stem: read_header(path) for path in cell_files(run_dir)}
+    return {path.stem: header for path, header in header_files(run_dir).items()}
+
+
+def header_files(run_dir: Path) -> dict[Path, Header]:
+    """Cell file -> its header, of every cell in the run; reads no rows."""
+    return {path: read_header(path) for path in cell_files(run_dir)}
 
 
 def outcomes(run_dir: Path) -> dict[str, str]:
@@ -96,7 +104,7 @@ def clean(run_dir: Path) -> list[Path]:
 def load(run_dir: Path, outputs: bool = False) -> Frames:
     """Both frames of a run.
 
-    `UserError` if its ok cells were measured under unlike conditions (`MERGE_KEYS`) or on unlike prompts.
+    `UserError` if its ok cells were measured under unlike conditions (`comparable`) or on unlike prompts.
     """
     found = {path: cell_file.read_table(path, outputs) for path in cell_files(run_dir)}
     check_alike({path: header for path, (header, _) in found.items()})
@@ -132,18 +140,15 @@ def merge(sources: Sequence[Path], out: Path) -> None:
         partial.replace(cells_dir(out) / name)
 
 
-def check_alike(found: Mapping[Path, Header]) -> None:
-    """`UserError` if two ok cells differ in one of `MERGE_KEYS`, naming the key and both values."""
-    first: dict[str, tuple[Any, Path]] = {}
-    for path, header in found.items():
-        for key in MERGE_KEYS if header.outcome == "ok" else ():
-            value = header.environment.get(key)
-            wanted, owner = first.setdefault(key, (value, path))
-            if value != wanted:
-                raise UserError(
-                    f"unlike cells: {key} is {wanted!r} in {owner} and {value!r} in {path}",
-                    "keep runs of unlike machines or versions in folders of their own",
-                )
+def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> None:
+    """`UserError` naming field and both values if two ok cells, or one and a planned cell, may not stand side by side.
+
+    `harness.schema.comparable` says in which fields they must agree.
+    """
+    lines = [(str(path), comparable.facts(_flat(header))) for path, header in found.items() if header.outcome == "ok"]
+    waiting = [("the plan", comparable.facts(vars(cell))) for cell in planned]
+    for unlike in comparable.unlike([*lines, *waiting]):
+        raise UserError(str(unlike), "keep runs of unlike machines, versions or settings in folders of their own")
 
 
 def check_prompts(run_dir: Path, frames: Frames) -> None:

@@ -10,7 +10,7 @@ from itertools import product
 
 from harness.schema.cell import Cell
 from harness.sweep.resolve import Inputs
-from harness.sweep.sweep import AR, Panel, SetSpec, Sweep
+from harness.sweep.sweep import AR, MOST_CELLS, Panel, SetSpec, Sweep
 from sglang_specbench import SGLANG_VERSION, __version__
 from sglang_specbench.arms import ARMS, Arm
 from sglang_specbench.errors import UserError
@@ -38,6 +38,9 @@ def cells(sweep: Sweep, inputs: Inputs) -> list[Cell]:
         for target in sweep.targets_of(panel):
             for cell in _panel_cells(sweep, panel, taken, inputs, target, repeat):
                 found.setdefault(cell)
+                if len(found) > MOST_CELLS:
+                    hint = "shorten its lists, or split it"
+                    raise UserError(f"{sweep.where}: panel: more than {MOST_CELLS:,} cells", hint)
     return list(found)
 
 

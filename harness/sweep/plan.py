@@ -22,8 +22,12 @@ from harness.sweep.plan_notes import notes
 from harness.sweep.resolve import Inputs, resolve
 from harness.sweep.sweep import AR, Sweep, load
 from sglang_specbench.arms import ARMS
+from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
 from sglang_specbench.launch import Launch
+
+REMEDY = "is this a run folder? specbench run makes one"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,14 +141,11 @@ def write(plan: Plan, run_dir: Path) -> None:
 def read(run_dir: Path) -> Plan:
     """The plan in ``RUN/plan.json``; `UserError` if there is none."""
     path = run_dir / "plan.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        allocations = tuple(_read_allocation(item) for item in data.pop("allocations"))
-        missing = tuple(Model(**item) for item in data.pop("missing_models"))
-        return Plan(allocations=allocations, missing_models=missing, notes=tuple(data.pop("notes", ())), **data)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: not a plan: {why}", "is this a run folder? specbench run makes one") from None
+    plan = from_dict(Plan, read_object(path, REMEDY), str(path))
+    for place, launch in enumerate(plan.launches):
+        if not launch.cells:
+            raise UserError(f"{path}: launch {place} has no cells", REMEDY)
+    return plan
 
 
 def _allocation(sweep: Sweep, inputs: Inputs, group: Sequence[Cell]) -> Allocation:
@@ -183,10 +184,3 @@ def _launch(inputs: Inputs, order: int, served: Sequence[Cell]) -> PlannedLaunch
         draft_path=draft.path if draft else "",
         cells=tuple(served),
     )
-
-
-def _read_allocation(data: dict[str, Any]) -> Allocation:
-    launches = [
-        PlannedLaunch(**{**item, "cells": tuple(Cell.from_dict(c) for c in item["cells"])}) for item in data["launches"]
-    ]
-    return Allocation(**{**data, "launches": tuple(launches)})

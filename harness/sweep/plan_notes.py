@@ -4,14 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.schema.cell import Cell
+from harness.sweep.arguments import open_doors
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for the arms without AR beside them, each concurrency out of reach, each drafter that nothing uses."""
+    """One line for arms without AR beside them, each concurrency out of reach, each unused drafter, each open door."""
     listed = list(cells)
-    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep))
+    doors = open_doors(sweep.server.args, sweep.where)
+    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep), *doors)
 
 
 def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:

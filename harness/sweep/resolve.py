@@ -52,6 +52,9 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
     targets = {
         name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
     }
+    for model in targets.values():
+        if model.folder:
+            checkpoint.check_target(model.folder)
     names = dict.fromkeys(name for panel in sweep.panel for name in panel.sets)
     here = known(data_dirs)
     for name in names:

@@ -12,13 +12,18 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from harness.sweep.arguments import refuse_secrets
 from harness.sweep.stated import refuse_overrides
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_text
 
 AR = "ar"
-_FOLDER = re.compile(r"\w[\w.-]*")  # a run is kept in results/runs/NAME
+LONGEST = 100  # characters of a target's name: it is part of file names
+MOST_REPEATS = 1000
+MOST_CELLS = 100_000  # a sweep of more is a mistake in its lists: a year of one minute a cell is half a million
+_FOLDER = re.compile(r"\w[\w.-]{0,99}")  # a run is kept in results/runs/NAME
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +107,11 @@ class Sweep:
     def __post_init__(self) -> None:
         if not _FOLDER.fullmatch(self.name):
             raise ValueError(f"name {self.name!r} names no run folder: write letters, digits, '-', '_' and '.'")
-        if self.repeats < 1:
-            raise ValueError(f"repeats {self.repeats} is not at least 1: write 1 or more")
+        for target in self.target:
+            if not 0 < len(target) <= LONGEST or not target.isprintable():
+                raise ValueError(f"target {target[:LONGEST]!r}: write a name of 1 to {LONGEST} printable characters")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            raise ValueError(f"repeats {self.repeats} is not from 1 to {MOST_REPEATS}: write such a number")
         if not self.target or not self.panel:
             raise ValueError("nothing to measure: write at least one [target.NAME] and one [[panel]]")
 
@@ -128,7 +136,7 @@ def load(source: str | Path) -> Sweep:
     for key in ("source", "where"):
         if key in table:
             raise UserError(f"{path}: unknown key {key!r}", "remove it")
-    sweep = from_dict(Sweep, {**table, "source": path.read_text(encoding="utf-8"), "where": str(path)}, str(path))
+    sweep = from_dict(Sweep, {**table, "source": read_text(path), "where": str(path)}, str(path))
     _check_names(sweep)
     refuse_overrides(sweep.server.args, sweep.where)
     return sweep
@@ -144,7 +152,8 @@ def _locate(source: str | Path) -> Path:
 
 
 def _check_names(sweep: Sweep) -> None:
-    """Arms, targets and drafters that a panel names must exist."""
+    """Arms, targets and drafters that a panel names must exist; no argument of the server is a secret."""
+    refuse_secrets(sweep.server.args, sweep.where)
     for i, panel in enumerate(sweep.panel):
         where = f"{sweep.where}: panel[{i}]"
         for name in panel.targets:

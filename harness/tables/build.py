@@ -17,6 +17,7 @@ from harness.tables.table import Cell, Column, Row, Table, marks
 from sglang_specbench.arms import ARMS
 
 UNAUDITED = "\N{DAGGER}"
+SPELT_OUT = 4  # settings with a gap that `doubts` names
 BANDED = "Bold: best of the row. Underlined: within 1 % of it."
 Line = tuple[str, str, Setting]  # section, label, where the row stands
 
@@ -67,6 +68,18 @@ def _notes(results: Results, rows: Sequence[Row]) -> Iterator[str]:
     yield from method_notes(cells)
     cautions = (note for cell in cells if cell.setting for note in results.cautions.get(cell.setting, ()))
     yield from (f"Caution: {note}" for note in dict.fromkeys(cautions))
+
+
+def absence_notes(results: Results) -> Iterator[str]:
+    """What the run as a whole lacks: stands under whatever shows a number of it."""
+    yield from (f"Caution: {note}" for note in results.notes)
+
+
+def doubts(results: Results) -> list[str]:
+    """All that a reader without a table's footnotes must be told: under figures, on the dashboard, in a comparison."""
+    texts = dict.fromkeys(f"{place}: {text}" for place, found in results.gaps.items() for text in found)
+    more = [f"and {len(texts) - SPELT_OUT} more"] if len(texts) > SPELT_OUT else []
+    return [*absence_notes(results), *list(texts)[:SPELT_OUT], *more, *audit_notes(results)]
 
 
 def audit_notes(results: Results) -> Iterator[str]:

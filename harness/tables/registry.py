@@ -6,7 +6,8 @@ from dataclasses import replace
 from harness.stats.results import Results
 from harness.tables import diagnostics as ours
 from harness.tables import paper_acceptance, paper_rest, paper_speed
-from harness.tables.build import UNAUDITED, audit_notes
+from harness.tables.build import UNAUDITED, absence_notes, audit_notes
+from harness.tables.scores import scores
 from harness.tables.table import Table
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
@@ -31,6 +32,7 @@ TABLES: Mapping[str, Callable[[Results], Table]] = {
     "closure": ours.closed,
     "noise": ours.noise_floor,
     "ties": ours.ties,
+    "scores": scores,
     "rounding": ours.rounding,
 }
 
@@ -41,9 +43,8 @@ def table(results: Results, name: str) -> Table:
         raise UserError(f"--table: there is no table {name!r}", near_name(name, TABLES))
     found = TABLES[name](results)
     words = (*(column.group + column.name for column in found.columns), *(row.label for row in found.rows))
-    if any(UNAUDITED in text for text in words):
-        return replace(found, notes=(*found.notes, *audit_notes(results)))
-    return found
+    daggers = audit_notes(results) if any(UNAUDITED in text for text in words) else ()
+    return replace(found, notes=(*found.notes, *absence_notes(results), *daggers))
 
 
 def filename(name: str) -> str:

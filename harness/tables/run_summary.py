@@ -4,22 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-
-from harness.audit.coverage import read, unaudited
+from harness.load_results import estimated, frames_of
 from harness.schema.atomic_file import write_text
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
-from harness.stats.estimates import measure
 from harness.stats.greedy_match import Equality, equalities
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
-from harness.store import run as store
 from harness.store.run import Frames
-from harness.tables.build import audit_notes, title_of
+from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Cell, Column, Row, Table, Text, words
 from sglang_specbench.arms import ARMS
+from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
 COLUMNS = (
@@ -42,16 +39,15 @@ NOTES = (
 
 def report(run_dir: Path, console: Console) -> int:
     """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
-    frames = store.load(run_dir)
+    frames = frames_of([run_dir])
     compared = list(equalities(frames.cells, frames.rows))
-    results = measure(frames.cells, frames.rows, run_dir.name)
-    results.unaudited = unaudited(frames.cells, read([run_dir]))
+    results = estimated(frames, [run_dir], run_dir.name)
     tables = build(results, frames, compared)
     for table in tables:
-        console.print(terminal(table), end="", markup=False, highlight=False, soft_wrap=True)
+        console.print(terminal(table), end="", soft_wrap=True)
     text = "\n".join(markdown(replace(table, intervals=True)) for table in tables)
     write_text(run_dir / "table.md", f"# {run_dir.name}\n\n{text}")
-    console.print(f"table: {run_dir / 'table.md'}", highlight=False, soft_wrap=True)
+    console.print(f"table: {run_dir / 'table.md'}", soft_wrap=True)
     return int(any(found.broken for found in compared))
 
 
@@ -63,7 +59,7 @@ def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> lis
     if not tables:
         return []
     unequal = tuple(str(found) for found in compared if found.equal < found.compared)
-    said = (*NOTES, *audit_notes(results), *unequal, *_cautions(results, settings))
+    said = (*NOTES, *absence_notes(results), *audit_notes(results), *unequal, *_cautions(results, settings))
     last = replace(tables[-1], notes=(*tables[-1].notes, *said))
     return [*tables[:-1], last]
 

@@ -1,11 +1,11 @@
 """Tables for the terminal."""
 
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
 from harness.tables.cell_text import footnotes, sections, texts
 from harness.tables.table import Table
+from sglang_specbench.console import Console
 
 WIDTH = 160  # columns of a wide terminal; wider tables wrap inside their cells
 STYLE = {"": "", "best": "bold", "tie": "underline"}

@@ -17,6 +17,7 @@ from altair.utils.schemapi import debug_mode
 from harness.gate.history import Entry
 from harness.stats.cell_draws import SURVIVAL
 from harness.stats.results import Results
+from harness.tables.build import UNAUDITED, doubts
 from plots.dashboard import charts, history_frame
 from plots.dashboard.page import Page, Section, chart_section, slug, write
 
@@ -44,7 +45,7 @@ def _build(sources: Sources, out: Path) -> list[Path]:
     history = history_frame.long(sources.history)
     arms, sets = sorted(history.arm.unique()), sorted(set(history.set) - {POOLED})
     pages = [Page(name="index.html", title="Overview", sections=tuple(_overview(history, sources, out)))]
-    pages += [_arm_page(history, arm, out) for arm in arms]
+    pages += [_arm_page(history, arm, sources.results, out) for arm in arms]
     pages += [_set_page(history, sources.results, name, out) for name in sets]
     pages.append(Page(name="audits.html", title="Audit certificates", sections=(_certificates(sources.certificates),)))
     pages.append(Page(name="environment.html", title="Environment", sections=tuple(_environment(sources))))
@@ -57,8 +58,16 @@ def _build(sources: Sources, out: Path) -> list[Path]:
     return [write(page, navigation, out) for page in pages]
 
 
+def _doubts(results: Results | None) -> list[Section]:
+    """What the newest run lacks and which of its arms are unaudited; nothing if there is no such run, or no doubt."""
+    found = doubts(results) if results is not None else []
+    if results is None or not found:
+        return []
+    return [Section(id="doubts", title=f"What to know of {results.name}", text="\n".join(found))]
+
+
 def _overview(history: pd.DataFrame, sources: Sources, out: Path) -> list[Section]:
-    sections = []
+    sections = _doubts(sources.results)
     last = sources.history[-1]
     base = sources.baseline or sources.history[0].run
     for metric in ("tau", "speedup"):
@@ -84,10 +93,11 @@ def _against(frame: pd.DataFrame, last: str, base: str) -> pd.DataFrame:
     return table.assign(change=table.value / table.baseline - 1)[[*keys, "value", "baseline", "change"]]
 
 
-def _arm_page(history: pd.DataFrame, arm: str, out: Path) -> Page:
+def _arm_page(history: pd.DataFrame, arm: str, results: Results | None, out: Path) -> Page:
     """Every pooled number of the arm over the runs, with change points and noise band; then its sets."""
     own = history[history.arm == arm]
-    sections = []
+    sections = _doubts(results)
+    dagger = f" {UNAUDITED}" if results is not None and arm in results.unaudited else ""
     for (device, target, metric), part in own[own.setting == POOLED].groupby(["device", "target", "metric"]):
         found = history_frame.changes(part)
         note = "; ".join(f"{math.expm1(c.size):+.2%} at run {part.run.iloc[c.at]}" for c in found) or "no change point"
@@ -95,7 +105,7 @@ def _arm_page(history: pd.DataFrame, arm: str, out: Path) -> Page:
         sections.append(chart_section(charts.series(part, found), out, title, part, note))
     links = {name: f"set-{slug(name)}.html" for name in sorted(set(own.set) - {POOLED})}
     return Page(
-        name=f"arm-{slug(arm)}.html", title=arm,
+        name=f"arm-{slug(arm)}.html", title=arm + dagger,
         sections=(*sections, Section(id="sets", title="Prompt sets", links=links)),
     )  # fmt: skip
 
@@ -105,7 +115,7 @@ def _set_page(history: pd.DataFrame, results: Results | None, name: str, out: Pa
     sections = []
     benchmark = name.split("/")[0]
     if results is not None:
-        sections += _curves(results, benchmark, name, out)
+        sections += [*_doubts(results), *_curves(results, benchmark, name, out)]
     for metric in ("tau", "speedup"):
         part = history[(history.set == name) & (history.metric == metric)]
         if len(part):

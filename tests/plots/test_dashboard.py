@@ -9,9 +9,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from harness.gate import record
 from harness.gate.history import Entry, Point
+from harness.load_results import load_results
 from plots.dashboard.page import script_safe, slug
 from plots.dashboard.site import Sources, build
+from tests import synthetic_run as synthetic
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
 CHROMIUM = shutil.which("chromium")
@@ -153,3 +156,15 @@ def test_the_site_runs_in_a_browser_without_an_error(site, width):
         assert tab.locator("#chart-explore-tau").screenshot() != before
         assert errors == []
         browser.close()
+
+
+def test_the_newest_run_says_what_it_lacks_and_what_is_unaudited(tmp_path):
+    cells = [synthetic.cell("toy", arm, "gsm8k", prompts=12) for arm in ("ar", "dflash", "lilicorr", "domino")]
+    made = [one for one in synthetic.run(cells) if one[0].cell.arm != "domino"]
+    results = load_results(str(synthetic.write(tmp_path / "run", made, planned=cells)))
+    build(Sources(history=[record.entry("run", results, "")], results=results), tmp_path / "site")
+    for page in ("index.html", "arm-lilicorr.html", "set-gsm8k.html"):
+        text = (tmp_path / "site" / page).read_text()
+        assert "1 of 4 planned cells have no number: toy/domino 1 missing (gsm8k)" in text
+        assert "\N{DAGGER} unaudited" in text
+    assert "lilicorr \N{DAGGER}" in (tmp_path / "site" / "arm-lilicorr.html").read_text()

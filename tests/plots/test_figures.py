@@ -87,3 +87,19 @@ def test_survival_lines_sum_to_tau(measured):
 def test_arms_that_share_a_colour_differ_in_hatching():
     assert style.colour("lilicorr") == style.colour("lilicorr-argmax")
     assert style.hatch("lilicorr") != style.hatch("lilicorr-argmax")
+
+
+def test_a_figure_says_what_its_run_lacks_and_which_arms_are_unaudited(tmp_path):
+    from typer.testing import CliRunner
+
+    from sglang_specbench.cli import app
+
+    cells = [synthetic.cell("toy", arm, "gsm8k", prompts=12) for arm in ("ar", "dflash", "lilicorr", "domino")]
+    made = [one for one in synthetic.run(cells) if one[0].cell.arm != "domino"]
+    synthetic.write(tmp_path / "run", made, planned=cells)
+    done = CliRunner().invoke(app, ["plot", str(tmp_path / "run"), "--only", "bars", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0
+    drawn = (tmp_path / "out" / "bars.svg").read_text()
+    assert "LiLiCorr \N{DAGGER}" in drawn
+    assert "1 of 4 planned cells have no number: toy/domino 1 missing (gsm8k)" in drawn
+    assert "\N{DAGGER} unaudited" in drawn

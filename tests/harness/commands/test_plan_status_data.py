@@ -116,7 +116,7 @@ def test_status_tells_done_failed_and_missing(here):
 def test_status_of_no_run(here):
     done = specbench("status", "nope")
     assert done.returncode == 2
-    assert "nope/plan.json: not a plan" in done.stderr
+    assert "nope/plan.json: no such file" in done.stderr
 
 
 def test_eta_is_the_mean_pace():

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from harness.gate.changes import change_points
-from harness.gate.effects import tau_change, tau_effect, throughput_effect
+from harness.gate.effects import log_tau_influence, tau_change, tau_effect, throughput_effect
 from harness.gate.judgement import judge, spent
 
 SD, ALLOCATIONS, PROMPTS = 0.005, 3, 2000
@@ -49,7 +49,7 @@ def tau_verdict(rng, step, looks=2):
     for shift in (0.0, step):
         own = np.exp(0.05 * rng.standard_normal(PROMPTS))
         tau = (1 + level * own) * math.exp(shift)
-        sides.append(((tau - 1) * blocks, blocks))
+        sides.append(log_tau_influence((tau - 1) * blocks, blocks))
     effect = tau_effect([tau_change(prompts, *sides)])
     return judge(effect, MARGIN_TAU, spent(ALPHA, comparisons=1, looks=looks))[0]
 

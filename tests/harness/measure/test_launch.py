@@ -34,8 +34,8 @@ def test_a_good_cell_holds_rows_in_order_and_the_whole_story(run, fake):
 def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
     (header,) = run.launch(keep_output=True)
     rows = run.rows(header)
-    turns = run.desk.get(header.cell).conversations[1].prompt.turns
-    talk = messages(turns, [rows[1].text])
+    prompt = run.desk.get(header.cell).conversations[1].prompt
+    talk = messages(prompt, [rows[1].text])
     assert rows[1].text.startswith("answer ")
     assert rows[2].prompt_hash == ids_hash(run.desk.renderer.render(talk))
     assert rows[2].output_ids is not None

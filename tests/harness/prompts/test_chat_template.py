@@ -33,8 +33,14 @@ def folder(tmp_path):
 def test_two_turns_with_the_live_answer_between_them(folder):
     renderer = render.Renderer(folder)
     words = lambda ids: [WORDS[i] for i in ids]
-    assert words(renderer.render(render.messages(["one", "two"]))) == ["user", "one", "assistant", "nothink"]
-    second = renderer.render(render.messages(["one", "two"], ["three three"]))
+    prompt = Prompt(id="p", turns=("one", "two"))
+    assert words(renderer.render(render.messages(prompt))) == [
+        "user",
+        "one",
+        "assistant",
+        "nothink",
+    ]
+    second = renderer.render(render.messages(prompt, ["three three"]))
     assert words(second) == ["user", "one", "assistant", "three", "three", "user", "two", "assistant", "nothink"]
     assert renderer.decode([3, 4]) == "one two"
     prompts = [Prompt(id="a", turns=("one",), category="x"), Prompt(id="b", turns=("one two three",), category="x")]
@@ -49,10 +55,26 @@ def test_a_target_without_a_tokenizer_is_named(tmp_path):
 
 
 def test_messages_use_one_more_turn_than_there_are_answers():
-    turns = ["a", "b", "c"]
-    assert [m["content"] for m in render.messages(turns)] == ["a"]
-    assert [m["content"] for m in render.messages(turns, ["1", "2"])] == ["a", "1", "b", "2", "c"]
-    assert [m["role"] for m in render.messages(turns, ["1"])] == ["user", "assistant", "user"]
+    prompt = Prompt(id="p", turns=("a", "b", "c"))
+    assert [m["content"] for m in render.messages(prompt)] == ["a"]
+    assert [m["content"] for m in render.messages(prompt, ["1", "2"])] == ["a", "1", "b", "2", "c"]
+    assert [m["role"] for m in render.messages(prompt, ["1"])] == ["user", "assistant", "user"]
+    ruled = Prompt(id="p", turns=("a", "b"), system="s")
+    assert [m["content"] for m in render.messages(ruled, ["1"])] == ["s", "a", "1", "b"]
+
+
+@pytest.mark.slow
+def test_a_system_message_is_sent_or_the_template_is_refused(folder):
+    ruled = Prompt(id="p", turns=("one",), system="two")
+    words = [WORDS[i] for i in render.Renderer(folder).render(render.messages(ruled))]
+    assert words == ["?", "two", "user", "one", "assistant", "nothink"]
+    deaf = TEMPLATE.replace("for m in messages", "for m in messages if m.role != 'system'")
+    (folder / "chat_template.jinja").write_text(deaf)
+    with pytest.raises(UserError, match="its chat template leaves the system message out"):
+        render.Renderer(folder).render(render.messages(ruled))
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('no system role') }}")
+    with pytest.raises(UserError, match="its chat template fails: no system role"):
+        render.Renderer(folder).render(render.messages(ruled))
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])

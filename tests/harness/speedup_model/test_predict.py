@@ -7,7 +7,8 @@ import pytest
 from harness.commands.model import measured_lines, roofline_lines
 from harness.load_results import load_results
 from harness.speedup_model import presets
-from harness.speedup_model.predict import block_drafter, predictions
+from harness.speedup_model.batch_speedup import block_drafter
+from harness.speedup_model.predict import predictions
 from harness.speedup_model.roofline import step
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results

@@ -167,7 +167,7 @@ def test_a_plan_survives_its_file(tmp_path):
     made = expand(temperatures=(0.0, 1.0), repeats=2)
     plan.write(made, tmp_path)
     assert plan.read(tmp_path) == made
-    with pytest.raises(UserError, match=r"plan\.json: not a plan"):
+    with pytest.raises(UserError, match=r"plan\.json: no such file"):
         plan.read(tmp_path / "nope")
 
 

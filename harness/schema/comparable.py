@@ -1,0 +1,260 @@
+"""The one table of what may stand side by side: each field of cell, header, environment and attestation has one role.
+
+Store, estimates, gate, comparison, greedy match and certificates read this table and keep no list of their own. Roles,
+from the strictest to none:
+
+  setting   names the row of a table: other values are another number, not a repeat of this one
+  compare   equal in two numbers that are set against each other, in one run or in two
+  merge     equal in the cells that are averaged or set against each other within a run; between two runs it is what
+            one compares, and named where it differs
+  varies    meant to differ between the cells of one setting: averaged over, counted, named where some are absent
+  shown     decides nothing; ``reason`` says why
+
+``among`` says which cells of a run must agree. A key that is not here, from a newer version's environment or
+attestation, is treated as *merge* in the whole run (`UNKNOWN`): what nobody has judged must not differ in silence.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+
+class Role(StrEnum):
+    """See the module."""
+
+    SETTING = "setting"
+    COMPARE = "compare"
+    MERGE = "merge"
+    VARIES = "varies"
+    SHOWN = "shown"
+
+
+class Among(Enum):
+    """The cells that must agree: those with equal values of these fields."""
+
+    RUN = ()
+    TARGET = ("target",)
+    ARM = ("target", "arm")
+    PLACE = ("target", "prompt_set", "tier", "temperature", "concurrency")  # rivals, and the AR they are divided by
+    SETTING = (*PLACE, "arm")  # seeds and repeats
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``speed``: only tokens per second mean nothing across it. ``certified``: an audit holds for its value alone."""
+
+    role: Role
+    among: Among = Among.RUN
+    reason: str = ""
+    speed: bool = False
+    certified: bool = False
+
+
+def _shown(reason: str) -> Entry:
+    return Entry(Role.SHOWN, reason=reason)
+
+
+_SETTING, _VARIES = Entry(Role.SETTING), Entry(Role.VARIES)
+_COMPARE, _MERGE = Role.COMPARE, Role.MERGE
+UNKNOWN = Entry(_MERGE)
+
+CELL: Mapping[str, Entry] = {
+    "target": _SETTING,
+    "target_digest": Entry(_MERGE, Among.TARGET, certified=True),
+    "arm": Entry(Role.SETTING, certified=True),
+    "proposal": Entry(_COMPARE, Among.SETTING),
+    "draft_digest": Entry(_MERGE, Among.ARM, certified=True),
+    "prompt_set": _SETTING,
+    "prompt_version": Entry(_COMPARE, Among.PLACE),
+    "tier": _SETTING,
+    "temperature": _SETTING,
+    "seed": _VARIES,
+    "concurrency": _SETTING,
+    "repeat": _VARIES,
+    "replica": _VARIES,
+    "prompts": Entry(_COMPARE, Among.PLACE),
+    "max_new_tokens": Entry(_COMPARE, Among.PLACE),
+    "ignore_eos": Entry(_COMPARE, Among.PLACE),
+    "top_p": Entry(_COMPARE, Among.PLACE),
+    "top_k": Entry(_COMPARE, Among.PLACE),
+    "device": Entry(_COMPARE, Among.RUN, certified=True),
+    "dtype": Entry(_COMPARE, Among.TARGET, certified=True),
+    "render": Entry(_COMPARE, Among.TARGET),
+    "capacity": Entry(_COMPARE, Among.PLACE, speed=True),
+    "context_length": Entry(_COMPARE, Among.PLACE),
+    "server": Entry(_MERGE, Among.PLACE, certified=True),
+    "versions": Entry(_MERGE, certified=True),
+}
+HEADER: Mapping[str, Entry] = {
+    "cell": _shown("its fields have entries of their own"),
+    "outcome": _shown("only ok cells are numbers; every other one is named as absent"),
+    "reason": _shown("words"),
+    "log_tail": _shown("words"),
+    "wall_s": _shown("it is the measurement"),
+    "started_at": _shown("a time of day"),
+    "allocation": _shown("speedups are taken within it, by name"),
+    "launch": _shown("one server process; seeds and repeats have several"),
+    "order": _shown("place in the allocation; ABBA changes it on purpose"),
+    "prompts_digest": Entry(_COMPARE, Among.PLACE),
+    "environment": _shown("its keys have entries of their own"),
+    "attestation": _shown("its keys have entries of their own"),
+    "server_argv": _shown("made from the cell's fields; ports and folders differ"),
+    "server_args": _shown("as resolved; what of it is a cell's was compared at the start, ports and folders differ"),
+    "server_env": _shown("made from the arm and the machine; folders differ"),
+    "warmup": _shown("what was sent before the clock ran"),
+    "call": _shown("one command; seeds and repeats have several, and a remote allocation is named by it"),
+    "reached": _shown("judged against the cell's concurrency"),
+    "counters": _shown("sums of the rows, held against them when they are read"),
+    "machine": _shown("what else ran meanwhile: judged by itself, and marks the speed"),
+    "cautions": _shown("printed beside the number"),
+    "schema": _shown("a file of another schema is not read at all"),
+}
+ENVIRONMENT: Mapping[str, Entry] = {
+    "device_name": Entry(_COMPARE, speed=True),
+    "driver": Entry(_MERGE),
+    "sglang": Entry(_MERGE),
+    "torch": Entry(_MERGE),
+    "python": Entry(_MERGE),
+    "specbench": Entry(_MERGE),
+    "threads": Entry(_COMPARE, speed=True),
+    "attested": Entry(_MERGE),
+    "cores": Entry(_MERGE),
+    "platform": _shown("names of kernel and C library; what counts of them shows in device, driver and versions"),
+    "commit": _shown("a checkout moves between two tries of one run; what serves is attested by version and patches"),
+    "load": _shown("differs from cell to cell; a busy machine is judged by itself"),
+    "gpu": _shown("clocks and temperature of a moment; name and driver have entries of their own"),
+}
+ATTESTATION: Mapping[str, Entry] = {
+    "plugin_version": Entry(_MERGE),
+    "sglang_version": Entry(_MERGE),
+    "arm": Entry(_COMPARE, Among.ARM),
+    "proposal": Entry(_COMPARE, Among.SETTING),
+    "device": Entry(_COMPARE),
+    "dtype": Entry(_COMPARE, Among.TARGET),
+    "worker": Entry(_MERGE, Among.SETTING),
+    "draft_model": Entry(_MERGE, Among.ARM),
+    "head": Entry(_MERGE, Among.SETTING),
+    "head_folded": Entry(_MERGE, Among.SETTING),
+    "window": Entry(_MERGE, Among.ARM),
+    "drafted": Entry(_MERGE, Among.ARM),
+    "candidate_pool": Entry(_MERGE, Among.ARM),
+    "graph_sizes": Entry(_MERGE, Among.SETTING),
+    "seed": _shown("the cell's seed, attested; it varies"),
+    "target_digest": Entry(_MERGE, Among.TARGET),
+    "draft_digest": Entry(_MERGE, Among.ARM),
+    "verification": Entry(_COMPARE),
+    "threads": Entry(_COMPARE, speed=True),
+    "patches": Entry(_MERGE, Among.SETTING),
+}
+ENV, ATTESTED = "env_", "attestation."  # before an environment key (as in the store's frame), before an attested one
+FIELDS: Mapping[str, Entry] = {
+    **CELL,
+    **HEADER,
+    **{ENV + key: entry for key, entry in ENVIRONMENT.items()},
+    **{ATTESTED + key: entry for key, entry in ATTESTATION.items()},
+}
+CERTIFIED = tuple(name for name, entry in CELL.items() if entry.certified)
+EVERY_ARM = (Among.RUN, Among.TARGET, Among.PLACE)  # what rivals share, whatever their drafter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unlike:
+    """Two cells that may not stand side by side: both values of ``field``, each with its owner (a file, a cell)."""
+
+    field: str
+    value: Any
+    owner: str
+    other: Any
+    other_owner: str
+
+    def __str__(self) -> str:
+        values = f"{shown(self.field)} is {self.value!r} in {self.owner} and {self.other!r} in {self.other_owner}"
+        return f"unlike cells: {values}"
+
+
+def facts(line: Mapping[str, Any]) -> dict[str, Any]:
+    """What is judged in a line of the store's frame of cells, flat and hashable: NaN and absent are None."""
+    attested = line.get("attestation")
+    keys = attested if isinstance(attested, Mapping) else {}
+    flat = {**line, **{ATTESTED + str(k): v for k, v in keys.items()}}
+    return {k: _plain(v) for k, v in flat.items() if FIELDS.get(k, UNKNOWN).role is not Role.SHOWN}
+
+
+def unlike(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Unlike]:
+    """Every two of ``lines`` (owner, `facts`) that differ in a field in which they must agree; the first owner stays.
+
+    A line with fields of `CELL` alone is a planned cell, of which nothing else is known.
+    """
+    known = [(owner, found) for owner, found in lines]
+    extra = {k for _, f in known for k in f if k.startswith((ENV, ATTESTED)) and k not in FIELDS}
+    judged = {
+        k: e for k, e in {**FIELDS, **dict.fromkeys(sorted(extra), UNKNOWN)}.items() if e.role in (_COMPARE, _MERGE)
+    }
+    first: dict[tuple[Any, ...], tuple[Any, str]] = {}
+    for owner, found in known:
+        whole = "prompts_digest" in found
+        for field, entry in judged.items():
+            if whole or field in CELL:
+                group = (field, *(found[name] for name in entry.among.value))
+                value, before = first.setdefault(group, (found.get(field), owner))
+                if value != found.get(field):
+                    yield Unlike(field=field, value=value, owner=before, other=found.get(field), other_owner=owner)
+
+
+def compared(speed: bool) -> list[str]:
+    """Fields that two runs must share in a setting for acceptance, or for ``speed``, to be compared."""
+    return [k for k, e in FIELDS.items() if e.role is _COMPARE and (speed or not e.speed)]
+
+
+def merged() -> list[str]:
+    """Fields in which two runs may differ, and say so: what one compares."""
+    return [k for k, e in FIELDS.items() if e.role is _MERGE]
+
+
+def between(
+    first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]], fields: Iterable[str]
+) -> list[tuple[str, str, str, str]]:
+    """(field, cells, value of the first run, of the second) where two runs' `facts` differ; each pair of values once.
+
+    ``cells`` names the first of the groups (`Among`) that both runs have, and is empty for a whole run.
+    """
+    sides = list(first), list(second)
+    found: dict[tuple[str, str, str], str] = {}
+    for field in fields:
+        names = FIELDS[field].among.value
+        old, new = (_grouped(side, field, names) for side in sides)
+        for group in (g for g in old if g in new and old[g] != new[g]):
+            a, b = (", ".join(sorted(map(str, side[group]))) for side in (old, new))
+            found.setdefault((field, a, b), " ".join(str(part) for part in group if part != ""))
+    return [(field, cells, a, b) for (field, a, b), cells in found.items()]
+
+
+def _grouped(side: Iterable[Mapping[str, Any]], field: str, names: tuple[str, ...]) -> dict[tuple[Any, ...], set[Any]]:
+    found: dict[tuple[Any, ...], set[Any]] = {}
+    for line in side:
+        found.setdefault(tuple(line[n] for n in names), set()).add(line.get(field))
+    return found
+
+
+def rivals() -> list[str]:
+    """Fields of a cell in which an arm and the AR that it must match agree."""
+    place = [k for k, e in CELL.items() if e.role is Role.SETTING and k != "arm"]
+    return [*place, *(k for k, e in CELL.items() if e.role in (_COMPARE, _MERGE) and e.among in EVERY_ARM)]
+
+
+def shown(field: str) -> str:
+    """A field's name for people."""
+    return field.removeprefix(ENV)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, Mapping):
+        return json.dumps(value, sort_keys=True, default=str)
+    if isinstance(value, list | tuple):
+        return tuple(_plain(v) for v in value)
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,97 @@
+"""One sweep, every width: what a run at its full width says about verifying fewer slots.
+
+Knows survival curves; times come from the caller. At temperature 0 the text does not depend on the width, and neither
+does whether a given draft is right; so a wide block holds what a block of every narrower width would have accepted from
+the same anchor. Two ends of what that says about acceptance length:
+
+- *fresh anchors* (`truncated`): 1 + a_1 + ... + a_(w-1), the wide histogram cut at w - 1. Right if a narrow run's
+  anchors are as hard as the wide run's, though it also has anchors in the middle of easy stretches.
+- *fixed places* (`fixed_places`): rejections sit at places of the text, wherever the anchor is. A stretch of d + 1
+  tokens then takes ceil((d + 1) / w) narrow blocks. Exact under that assumption where w divides the run's width; else a
+  stretch longer than a wide block is cut where no narrow block would end, so tau comes out low.
+
+The first is what is used; the second says how far the choice of anchors can matter.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.stats.estimate import Estimate, Missing, divide, from_draws
+from sglang_specbench.arms import ARMS
+
+Draws = NDArray[np.float64]
+ASSUMES = (
+    "temperature 0: the target's text does not depend on the width",
+    "anchors of a narrow run are as hard as those of the wide run ('fixed places' is the other end)",
+    "the draft of a narrow block is the start of the wide one: see 'draft'",
+)
+# speculative algorithm -> whether slot i is the same draft whatever the width, and why
+SAME_DRAFT = {
+    "DFLASH": (False, "the block's slots attend to each other both ways: draft it whole, verify fewer"),
+    "DSPARK": (False, "the block's slots attend to each other both ways: draft it whole, verify fewer"),
+    "EAGLE3": (True, "drafted token by token: a slot knows only those before it"),
+    "STANDALONE": (True, "drafted token by token: a slot knows only those before it"),
+    "NGRAM": (True, "copied from a table: a shorter copy is the start of a longer one"),
+}
+
+
+def draft_note(arm: str) -> str:
+    """Whether a narrower server's draft is the start of the wide one's, and why."""
+    same, why = SAME_DRAFT[ARMS[arm].algorithm]
+    return f"{'same' if same else 'other'} at every width: {why}"
+
+
+def truncated(survival: Draws, width: int) -> Draws:
+    """Tau of verifying ``width`` positions, anchor included, with fresh anchors; ``survival`` as (g, draws)."""
+    return np.asarray(1 + survival[: width - 1].sum(axis=0))
+
+
+def fixed_places(survival: Draws, width: int) -> Draws:
+    """Tau of verifying ``width`` positions where rejections sit at places of the text."""
+    ones = np.ones_like(survival[:1])
+    reached = np.concatenate([ones, survival, 0 * ones])
+    share = reached[:-1] - reached[1:]  # of blocks that accept d = 0..g
+    narrow = np.array([math.ceil((d + 1) / width) for d in range(len(share))])
+    return divide(1 + survival.sum(axis=0), np.tensordot(narrow, share, axes=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Width:
+    """One width: tokens a block, speedup over AR, and how often among the draws it is the best."""
+
+    width: int
+    tau: Estimate | Missing
+    tau_fixed_places: float
+    speedup: Estimate | Missing
+    best_share: float  # of bootstrap draws
+
+
+def every_width(survival: Draws, prompts: int, cost: Callable[[int], float]) -> list[Width]:
+    """Widths 2 to g + 1; ``cost(width)`` is a block's time in AR passes (draft and verification)."""
+    sizes = range(2, len(survival) + 2)
+    taus = [truncated(survival, width) for width in sizes]
+    gains = [tau / cost(width) for tau, width in zip(taus, sizes, strict=True)]
+    replicates = np.stack(gains)[:, 1:] if prompts > 1 else np.stack(gains)
+    best = np.bincount(replicates.argmax(axis=0), minlength=len(gains)) / replicates.shape[1]
+    return [
+        Width(
+            width=width,
+            tau=from_draws(tau, prompts, "histogram cut at the width"),
+            tau_fixed_places=float(fixed_places(survival, width)[0]),
+            speedup=from_draws(gain, prompts, "tau / modelled time of a block"),
+            best_share=float(share),
+        )
+        for width, tau, gain, share in zip(sizes, taus, gains, best, strict=True)
+    ]
+
+
+def best_width(found: list[Width]) -> tuple[Width, int, int]:
+    """The best width by value, and the narrowest and widest that hold the middle 95 % of the draws."""
+    shares = np.cumsum([w.best_share for w in found])
+    low, high = int(np.searchsorted(shares, 0.025)), int(np.searchsorted(shares, 0.975))
+    best = max(found, key=lambda w: w.speedup.value if isinstance(w.speedup, Estimate) else -math.inf)
+    return best, found[low].width, found[min(high, len(found) - 1)].width
