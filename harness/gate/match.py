@@ -48,6 +48,7 @@ def troubles(baseline: Results, candidate: Results, speed: bool) -> list[Trouble
         *_not_planned(baseline, candidate),
         *_unlike(baseline, candidate, speed),
         *_without_ar(baseline, candidate, speed),
+        *(_unsteady(baseline, candidate) if speed else ()),
     ]
     return sorted(found, key=lambda t: ORDER.index(t.code))
 
@@ -132,6 +133,18 @@ def _cells_by_seed(results: Results, setting: Setting) -> dict[int, list[str]]:
         if results.prompt_counts[cell].blocks.sum() > 0:
             found[int(seeds[cell])].append(cell)
     return found
+
+
+def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """Speeds from a machine that was busy or drifted (`harness.stats.steadiness`): each reason once, with its settings."""
+    both = set(shared(baseline, candidate))
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        places: dict[str, list[Setting]] = defaultdict(list)
+        for setting, texts in results.unsteady.items():
+            for text in texts if setting in both else ():
+                places[text].append(setting)
+        for text, carriers in places.items():
+            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {_places(carriers)}")
 
 
 def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:

@@ -102,8 +102,13 @@ HEADER: Mapping[str, Entry] = {
     "environment": _shown("its keys have entries of their own"),
     "attestation": _shown("its keys have entries of their own"),
     "server_argv": _shown("made from the cell's fields; ports and folders differ"),
+    "server_args": _shown("as resolved; what of it is a cell's was compared at the start, ports and folders differ"),
     "server_env": _shown("made from the arm and the machine; folders differ"),
     "warmup": _shown("what was sent before the clock ran"),
+    "call": _shown("one command; seeds and repeats have several, and a remote allocation is named by it"),
+    "reached": _shown("judged against the cell's concurrency"),
+    "counters": _shown("sums of the rows, held against them when they are read"),
+    "machine": _shown("what else ran meanwhile: judged by itself, and marks the speed"),
     "cautions": _shown("printed beside the number"),
     "schema": _shown("a file of another schema is not read at all"),
 }

@@ -56,10 +56,10 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
                 whole += [_slim(m) for m in found]
             _settle(results, found)
     results.per_cell, results.prompt_counts = pd.DataFrame([_line(m) for m in whole]), counts
-    _doubt(results, whole)
     headcost.add(results, _blocks(whole))
     average.add(results, KEPT)
     results.gaps = gaps(lacking, seeds)
+    _doubt(results, whole)
     _caution(results)
     return results
 
@@ -173,16 +173,14 @@ def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draw
 
 
 def _doubt(results: Results, whole: Sequence[Measured]) -> None:
-    """Say of every setting that was measured on a busy or drifting machine that its speed is unsteady."""
+    """Say of every setting with a cell from a busy or drifting machine that its speed is unsteady."""
     speeds = [(m.cell, float(m.draws["throughput"][0])) for m in whole]
     drift, closed = steadiness.drifts(speeds), steadiness.last_ar([m.cell for m in whole])
-    found: dict[Setting, dict[str, None]] = defaultdict(dict)
-    for m in whole:
-        found[m.setting] |= dict.fromkeys(steadiness.doubts(m.cell, drift, steadiness.DRIFT, closed))
-    for setting, texts in found.items():
-        if texts:
-            results.unsteady[setting] = tuple(texts)
-            said = tuple(f"speed in doubt: {text}" for text in texts)
+    of = {m.cell.cell: steadiness.doubts(m.cell, drift, closed) for m in whole}
+    for setting, ids in results.sources.items():
+        if texts := tuple(dict.fromkeys(text for name in ids for text in of.get(name, ()))):
+            results.unsteady[setting] = texts
+            said = (f"speed in doubt: {text}" for text in texts)
             results.cautions[setting] = (*results.cautions.get(setting, ()), *said)
 
 

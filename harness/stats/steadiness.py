@@ -65,14 +65,14 @@ def drifts(cells: Iterable[tuple[Any, float]]) -> dict[str, float]:
     return {name: math.log(closing / opening) for name, (opening, closing) in speeds.items()}
 
 
-def doubts(cell: Any, drift: Mapping[str, float], limit: float, closed: Mapping[str, str]) -> list[str]:
+def doubts(cell: Any, drift: Mapping[str, float], closed: Mapping[str, str]) -> list[str]:
     """Why the speed of ``cell`` is unsteady; ``closed`` is when the last AR cell of an allocation began."""
     found = busy(getattr(cell, "machine", None) or {})
     moved = math.expm1(drift.get(cell.allocation, 0.0))
-    if abs(moved) > limit:
+    if abs(moved) > DRIFT:
         found.append(
             f"AR itself moved by {100 * moved:+.1f} % from the opening to the closing of {cell.allocation}, "
-            f"more than {100 * limit:.1f} %"
+            f"more than {100 * DRIFT:.0f} %"
         )
     if cell.arm != "ar" and cell.allocation in drift and cell.started_at > closed[cell.allocation]:
         found.append(f"measured after the closing AR of {cell.allocation}: nothing says what the machine did meanwhile")

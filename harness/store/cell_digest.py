@@ -57,8 +57,10 @@ def _add(total: "hashlib._Hash", array: pa.Array) -> None:
         total.update(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).tobytes())
         _add(total, array.flatten())
     elif pa.types.is_string(array.type):
-        total.update(pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False).tobytes())
-        total.update("".join(array.fill_null("").to_pylist()).encode())
+        ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+        total.update(np.diff(ends).tobytes())
+        if len(array) and (data := array.buffers()[2]):
+            total.update(memoryview(data)[ends[0] : ends[-1]])
     else:
         values = array.fill_null(0).to_numpy(zero_copy_only=False)
         total.update(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).tobytes())

@@ -10,8 +10,9 @@ from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for arms without AR, each concurrency out of reach, each drafter that nothing uses, each open door."""
-    listed, doors = list(cells), open_doors(sweep.server.args, sweep.where)
+    """One line for arms without AR beside them, each concurrency out of reach, each unused drafter, each open door."""
+    listed = list(cells)
+    doors = open_doors(sweep.server.args, sweep.where)
     return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep), *doors)
 
 

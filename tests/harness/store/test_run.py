@@ -118,7 +118,7 @@ def test_merge_refuses_unlike_runs_and_writes_nothing(tmp_path, change, message)
 
 
 @pytest.mark.slow
-def test_a_tenth_of_the_paper_loads_and_is_checked_in_a_tenth_of_ten_seconds(tmp_path):
+def test_a_tenth_of_the_paper_loads_and_is_checked_in_a_tenth_of_twenty_seconds(tmp_path):
     """120 cells of 333 rows; the paper's matrix has 1,200 of them (processor time: the machine may be busy)."""
     rows = [row(i, verify_ct=16, correct_drafts=120, completion_tokens=137, histogram=(1,) * 16) for i in range(333)]
     for seed in range(120):
@@ -128,4 +128,4 @@ def test_a_tenth_of_the_paper_loads_and_is_checked_in_a_tenth_of_ten_seconds(tmp
     store.load(tmp_path)
     start = time.process_time()
     assert len(store.load(tmp_path).rows) == 120 * 333
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 2.0
