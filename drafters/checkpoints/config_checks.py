@@ -199,6 +199,12 @@ def _lilicorr(config: Config) -> Iterator[Finding]:
             yield Finding(
                 f"dflash_config.{name}", "absent: SGLang has no default", "write the value it was trained with"
             )
+    if nested.get("lilicorr_embedding_scale", 1) != 1:
+        yield Finding(
+            "dflash_config.lilicorr_embedding_scale",
+            "SGLang knows no such key and would compute another function",
+            "export the training run, which moves the scale into token_proj.weight",
+        )
     yield from _power_of_two("lilicorr_candidate_topk", nested.get("lilicorr_candidate_topk"), 16)
     width = nested.get("lilicorr_hidden_size") or config.get("hidden_size", 0)
     if width % (nested.get("lilicorr_num_heads") or 1):

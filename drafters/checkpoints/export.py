@@ -5,6 +5,7 @@ another trainer's form.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,12 +15,16 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from drafters.checkpoints.check import check
-from drafters.training.checkpoint import latest, load_arm
+from drafters.lilicorr.head import served
+from drafters.training import provenance
+from drafters.training.checkpoint import latest, load_arm, said_of
 from sglang_specbench.errors import UserError
 
 
-def save(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write ``config`` and ``tensors`` (rounded to bf16) to ``folder``.
+def save(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Tensor], known: Mapping[str, Any] | None = None
+) -> None:
+    """Write ``config``, ``tensors`` (rounded to bf16) and what is ``known`` of their provenance to ``folder``.
 
     Raises `UserError` with the first finding when `check` finds anything wrong with what was written.
     """
@@ -33,12 +38,39 @@ def save(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> No
         (written / "model.safetensors").chmod(0o644)  # safetensors writes for its owner alone
         if found := check(written):
             raise UserError(f"{folder}: not written: {found[0].where}: {found[0].problem}", found[0].remedy)
+        provenance.write(written, config, known or {})
         folder.mkdir(exist_ok=True)
-        for name in ("model.safetensors", "config.json"):
+        for name in ("model.safetensors", "config.json", provenance.FILE):
             (written / name).replace(folder / name)
 
 
-def export_run(run: Path, arm: str, folder: Path) -> None:
-    """The last checkpoint of ``arm`` in the training run ``run``; `UserError` when there is none."""
-    state = load_arm(latest(run), arm)
-    save(folder, state["config"], state["drafter"])
+def export_run(run: Path, arm: str, folder: Path, *, best: bool = False) -> None:
+    """``arm`` of the training run ``run`` as it was last, or where it decoded best; `UserError` when there is none.
+
+    Arms that were trained one after another have a run folder each inside ``run``.
+    """
+    run = run / arm if (run / arm).is_dir() else run
+    state_folder = run / "best" if best else latest(run)
+    state = load_arm(state_folder, arm)
+    said = state["state"] if best else said_of(state_folder)
+    save(folder, *_served(state), _known(arm, said))
+
+
+def _served(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    if "LiLiCorrDraftModel" in state["config"]["architectures"]:
+        return served(state["config"], state["drafter"])
+    return state["config"], state["drafter"]
+
+
+def _known(arm: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    trained = said.get("provenance", {})
+    return {
+        "arm": arm,
+        "contract": trained.get("terms"),
+        "recipe": trained.get("recipes", {}).get(arm),
+        "steps": said["step"],
+        "seed": trained.get("terms", {}).get("seed"),
+        "corpus_digest": said.get("corpus"),
+        "commit": trained.get("commit"),
+        "target_digest": said.get("target"),
+    }

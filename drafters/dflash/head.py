@@ -32,6 +32,8 @@ class Settings:
 
 
 class Head(nn.Module):
+    BRANCHES: ClassVar[dict[str, str]] = {}
+
     def __init__(self, _config: DrafterConfig) -> None:
         super().__init__()
 

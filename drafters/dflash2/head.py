@@ -60,6 +60,12 @@ class Selector(nn.Module):
 
 
 class Head(nn.Module):
+    BRANCHES: ClassVar[dict[str, str]] = {
+        "predecessor": "candidate_selector.predecessor_codebook",
+        "successor": "candidate_selector.successor_codebook",
+        "hidden": "candidate_selector.hidden_projection",
+    }
+
     def __init__(self, config: DrafterConfig) -> None:
         super().__init__()
         self.candidates = config.head.selector_top_k

@@ -47,6 +47,8 @@ class Settings:
 
 
 class Head(nn.Module):
+    BRANCHES: ClassVar[dict[str, str]] = {"tokens": "prefix_gru"}
+
     def __init__(self, config: DrafterConfig) -> None:
         super().__init__()
         width, state, bottleneck = config.hidden_size, config.head.gru_hidden_dim, config.head.emb_dim

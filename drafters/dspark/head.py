@@ -95,6 +95,8 @@ class Confidence(nn.Module):
 
 
 class Head(nn.Module):
+    BRANCHES: ClassVar[dict[str, str]] = {"token": "markov_head.markov_w1"}
+
     def __init__(self, config: DrafterConfig) -> None:
         super().__init__()
         self.settings: Settings = config.head

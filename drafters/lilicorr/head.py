@@ -9,6 +9,7 @@ Source: SGLang 0.5.23 ``models/lilicorr.py``; ModelOpt PR 2342. Shapes: B blocks
 H drafter width, h head width, d vector width, n attention heads.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -21,14 +22,21 @@ from drafters.model.config import DrafterConfig
 from drafters.model.lattice import best_path, greedy_walk, sampled_walk
 from drafters.model.norm import RMSNorm
 from drafters.model.proposal import Drafting, Proposal, over_vocabulary
+from sglang_specbench.errors import UserError
 
 _STD = 0.02
 _FEATURES = 5
+_SCALE = "lilicorr_embedding_scale"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The ``lilicorr_*`` keys of SGLang. Neither eps nor scale (sigma) changes any shape."""
+    """The ``lilicorr_*`` keys of SGLang. Neither eps nor scale (sigma) changes any shape.
+
+    ``lilicorr_embedding_scale`` is of training alone: candidate embeddings enter ``token_proj`` times this factor, and
+    the export multiplies ``token_proj.weight`` by it, so that SGLang computes the same function without it. A power of
+    two keeps that exact in bf16. About rms(hidden state) / rms(embedding) lets a small target's tokens be seen.
+    """
 
     lilicorr_candidate_topk: int = 8  # a power of two, at most 16
     lilicorr_hidden_size: int = 1024  # 0: the drafter's width
@@ -38,19 +46,28 @@ class Settings:
     lilicorr_factor_dim: int = 1024
     lilicorr_vector_eps: float = 1e-4
     lilicorr_logit_scale: float = 8.0
+    lilicorr_embedding_scale: float = 1.0
 
     architecture: ClassVar[str] = "LiLiCorrDraftModel"
     counts_anchor: ClassVar[bool] = True
     anchor_predicts: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        scale = self.lilicorr_embedding_scale
+        if not (scale > 0 and math.isfinite(scale) and math.frexp(scale)[0] == 0.5):
+            raise ValueError(f"lilicorr_embedding_scale {scale:g} is no power of two: write 1, 2, 4, 8, 16, ...")
+
     @classmethod
     def from_json(cls, config: Mapping[str, Any]) -> "Settings":
-        nested = config["dflash_config"]
+        nested = {_SCALE: 1.0, **config["dflash_config"]}
         return cls(**{field.name: nested[field.name] for field in fields(cls)})
 
     def to_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Keys of the top level and of ``dflash_config``."""
-        return {}, {field.name: getattr(self, field.name) for field in fields(self)}
+        nested = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.lilicorr_embedding_scale == 1:  # SGLang knows no such key
+            del nested[_SCALE]
+        return {}, nested
 
 
 class TwoLayer(nn.Module):
@@ -94,6 +111,11 @@ class Correlator(nn.Module):
         self.settings, self.slots = settings, slots
         if h != width:
             self.token_proj = nn.Linear(width, h)
+        elif settings.lilicorr_embedding_scale != 1:
+            raise UserError(
+                "lilicorr_embedding_scale: no token_proj to hold it",
+                "set lilicorr_hidden_size unlike hidden_size",
+            )
         self.pass_hidden_proj, self.context_proj = nn.Linear(width, h), nn.Linear(width, h)
         self.feature_norm = nn.LayerNorm(_FEATURES)
         self.feature_mlp = TwoLayer(_FEATURES, h, h)
@@ -129,7 +151,9 @@ class Correlator(nn.Module):
         return self._scores(x_BDKh, anchor_Bh)
 
     def _nodes(self, embedded_BDKH: Tensor, logp_BDK: Tensor, h_BDH: Tensor) -> Tensor:
-        x_BDKh = self.token_proj(embedded_BDKH) if hasattr(self, "token_proj") else embedded_BDKH
+        x_BDKh = embedded_BDKH
+        if hasattr(self, "token_proj"):
+            x_BDKh = self.token_proj(self.settings.lilicorr_embedding_scale * embedded_BDKH)
         x_BDKh = x_BDKh + self.pass_hidden_proj(h_BDH)[:, :, None]
         features_BDK5 = node_features(logp_BDK).to(x_BDKh.dtype)
         x_BDKh = x_BDKh + self.feature_mlp(self.feature_norm(features_BDK5))
@@ -159,6 +183,14 @@ class Correlator(nn.Module):
         return F.normalize(x, dim=-1, eps=self.settings.lilicorr_vector_eps)
 
 
+def served(config: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The same function in the keys that SGLang knows: the embedding scale moves into ``token_proj.weight``."""
+    nested = dict(config["dflash_config"])
+    scale, name = nested.pop(_SCALE, 1.0), "lilicorr.token_proj.weight"
+    moved = {name: scale * tensors[name]} if scale != 1 else {}
+    return {**config, "dflash_config": nested}, {**tensors, **moved}
+
+
 def node_features(logp_BDK: Tensor) -> Tensor:
     """[log p, p, log p - best log p, rank in [0, 1], is first]: [B, D, K, 5], in fp32."""
     logp_BDK = logp_BDK.float()
@@ -170,6 +202,13 @@ def node_features(logp_BDK: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
+    BRANCHES: ClassVar[dict[str, str]] = {
+        "token": "lilicorr.token_proj",
+        "hidden": "lilicorr.pass_hidden_proj",
+        "features": "lilicorr.feature_mlp",
+        "anchor": "lilicorr.context_proj",
+    }
+
     def __init__(self, config: DrafterConfig) -> None:
         super().__init__()
         self.candidates = config.head.lilicorr_candidate_topk

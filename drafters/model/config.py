@@ -123,6 +123,8 @@ class DrafterConfig:
             raise UserError(f"config.json: no block drafter {config.get('architectures')}", "see specbench check")
         if arm == "lilicorr" and nested.get("conv_kernel_size"):
             arm = "lilicorr-conv"
+        if arm == "dflash2" and not nested.get("conv_kernel_size"):
+            arm = "dflash2-noconv"
         fields = [f.name for f in dataclasses.fields(cls) if f.name not in ("arm", "head", "rope_theta")]
         found = {name: setting(dict(config), name) for name in fields}
         values = {name: value for name, value in found.items() if value is not None}

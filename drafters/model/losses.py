@@ -6,7 +6,7 @@ over ranks and micro-batches) instead. Not here: any formula of an arm.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -40,6 +40,15 @@ class Loss:
     def total(self) -> Tensor:
         """The loss of this batch alone."""
         return self.over(self.norms)
+
+    @property
+    def counted_alike(self) -> bool:
+        """Whether one count divides every term, so that a sum of shares can be divided after the backward pass."""
+        return len({id(norm) for norm in self.norms.values()}) == 1
+
+    def detached(self) -> "Loss":
+        """The same numbers without a graph."""
+        return replace(self, sums={name: value.detach() for name, value in self.sums.items()})
 
     def over(self, norms: Mapping[str, Tensor]) -> Tensor:
         """The batch's share of a loss normalised by ``norms``; shares of disjoint batches add up to the loss."""

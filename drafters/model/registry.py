@@ -2,12 +2,12 @@
 
 Knows names: an arm is a folder of this package with ``head.py`` (``Head``, ``Settings``), ``loss.py`` (``loss``,
 ``Weights``) and ``recipe.toml``; the suffix ``-conv`` adds that recipe's ``[conv]`` table (the grouped convolution in
-the backbone). Not here: what all arms share in training (`contract`).
+the backbone), ``-noconv`` leaves the convolution of the recipe out. Not here: what all arms share in training.
 """
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,24 +17,32 @@ from drafters.model.losses import LossFunction
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
 
-DRAFTERS = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
-_CONV = "-conv"
+DRAFTERS = ("dflash", "dflash2", "dflash2-noconv", "domino", "dspark", "lilicorr", "lilicorr-conv")
+_CONV, _NO_CONV = "-conv", "-noconv"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """An arm's own settings: ``model`` goes to `DrafterConfig.from_target`, ``loss`` is ready to be called."""
+    """An arm's own settings: ``model`` goes to `DrafterConfig.from_target`, ``loss`` is ready to be called.
+
+    ``weights`` are the numbers of that loss.
+    """
 
     arm: str
     model: Mapping[str, Any]
     loss: LossFunction
+    weights: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the arm was trained with, as tables of a recipe."""
+        return {"model": dict(self.model), "loss": dict(self.weights)}
 
 
 def package(arm: str) -> ModuleType:
     """The package of ``arm``'s drafter; `UserError` with the nearest name when there is none."""
     if arm not in DRAFTERS:
         raise UserError(f"unknown drafter {arm!r}", near_name(arm, DRAFTERS))
-    return importlib.import_module(f"drafters.{arm.removesuffix(_CONV)}")
+    return importlib.import_module(f"drafters.{arm.removesuffix(_CONV).removesuffix(_NO_CONV)}")
 
 
 def load_recipe(arm: str, path: Path | None = None) -> Recipe:
@@ -47,4 +55,7 @@ def load_recipe(arm: str, path: Path | None = None) -> Recipe:
             raise UserError(f"{path}: unknown table [{name}]", near_name(name, ("model", "loss", "conv")))
     weights = from_dict(module.Weights, tables.get("loss", {}), f"{path}: [loss]")
     conv = tables.get("conv", {}) if arm.endswith(_CONV) else {}
-    return Recipe(arm, {**tables.get("model", {}), **conv}, partial(module.loss, weights=weights))
+    if arm.endswith(_NO_CONV):
+        conv = {"conv_kernel_size": 0, "conv_group_size": 0}
+    model = {**tables.get("model", {}), **conv}
+    return Recipe(arm, model, partial(module.loss, weights=weights), asdict(weights))

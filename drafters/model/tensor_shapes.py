@@ -7,6 +7,7 @@ Shapes: H hidden, V vocabulary, m captured target layers, I intermediate, T taps
 h/d/f LiLiCorr hidden/factor/MLP width, K candidates, B block with its anchor.
 """
 
+import math
 from typing import Any
 
 Shape = tuple[int, ...]
@@ -35,6 +36,12 @@ def expected(config: dict[str, Any]) -> dict[str, Shape]:
     if kind(config) in head:
         shapes |= head[kind(config)](config)
     return shapes
+
+
+def head_parameters(config: dict[str, Any]) -> int:
+    """Numbers that the arm's head adds to the backbone (0 for DFlash)."""
+    backbone = _backbone(config)
+    return sum(math.prod(shape) for name, shape in expected(config).items() if name not in backbone)
 
 
 def _backbone(config: dict[str, Any]) -> dict[str, Shape]:

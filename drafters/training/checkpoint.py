@@ -7,6 +7,8 @@ generator need no record: they are functions of the seed and the step.
 
 import json
 import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,62 @@ from sglang_specbench.errors import UserError
 _NAME = "step-{:07d}"
 
 
-def save(run: Path, step: int, arms: dict[str, dict[str, Any]], identity: dict[str, str]) -> None:
-    """Write the state after ``step`` steps: ``arms`` maps an arm's name to its config, drafter and optimiser state."""
+@dataclass(frozen=True)
+class Best:
+    """Where an arm decoded best: ``tau`` 0 when nothing was decoded yet."""
+
+    step: int = 0
+    tau: float = 0.0
+
+
+def save(
+    run: Path,
+    step: int,
+    arms: Iterable[tuple[str, dict[str, Any]]],
+    identity: dict[str, str],
+    provenance: dict[str, Any],
+) -> None:
+    """Write the state after ``step`` steps; ``arms`` gives each arm's name and state, one at a time."""
     part = run / "state.part"
     shutil.rmtree(part, ignore_errors=True)  # of a run killed while it wrote
     part.mkdir(parents=True)
-    for name, state in arms.items():
+    for name, state in arms:
         torch.save(state, part / f"{name}.pt")
-    (part / "state.json").write_text(json.dumps({"step": step, **identity}, indent=2))
+    _write_json(part / "state.json", {"step": step, **identity, "provenance": provenance})
     older = states(run)
     part.rename(run / _NAME.format(step))
     for folder in older:
         shutil.rmtree(folder)
+
+
+def save_best(
+    run: Path, arm: str, best: Best, drafter: Any, identity: dict[str, str], provenance: dict[str, Any]
+) -> None:
+    """Keep the weights of ``arm`` that decode best so far in ``run``/best: written whole, then renamed."""
+    folder = run / "best"
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{arm}.part"
+    said = {"step": best.step, "decoded_tau": best.tau, **identity, "provenance": provenance}
+    torch.save({"config": drafter.config.to_json(), "drafter": drafter.state_dict(), "state": said}, part)
+    part.replace(folder / f"{arm}.pt")
+
+
+def load_best(run: Path, arm: str) -> Best:
+    """Step and tau of the best weights kept so far."""
+    if not (run / "best" / f"{arm}.pt").is_file():
+        return Best()
+    said = load_arm(run / "best", arm)["state"]
+    return Best(said["step"], said["decoded_tau"])
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")
+
+
+def said_of(state: Path) -> dict[str, Any]:
+    """Step, identity and provenance of a state."""
+    said: dict[str, Any] = json.loads((state / "state.json").read_text(encoding="utf-8"))
+    return said
 
 
 def states(run: Path) -> list[Path]:
@@ -54,12 +100,12 @@ def load_arm(state: Path, arm: str) -> dict[str, Any]:
 
 
 def resume_step(state: Path, identity: dict[str, str]) -> int:
-    """The step to continue with; `UserError` when the state was trained under another contract or corpus."""
-    said = json.loads((state / "state.json").read_text())
+    """The step to continue with; `UserError` when the state has another contract, corpus or target."""
+    said = said_of(state)
     for name, value in identity.items():
-        if said[name] != value:
+        if said.get(name) != value:
             raise UserError(
-                f"{state}: trained with another {name} ({said[name]}, now {value})",
+                f"{state}: trained with another {name} ({said.get(name, 'not recorded')}, now {value})",
                 "continue with the old one, or train into a new folder",
             )
     return int(said["step"])

@@ -10,11 +10,14 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sglang_specbench.config import from_dict, load_toml
 from sglang_specbench.errors import UserError
 
+_WITHOUT_EFFECT = (
+    "arms", "micro_batch", "checkpoint_every", "evaluate_every", "decode_prompts", "decode_tokens", "patience",
+)  # fmt: skip
 PAPER = Path(__file__).with_name("contract.toml")
 
 
@@ -37,11 +40,29 @@ class Contract:
     precision: Literal["fp32", "bf16"]
     checkpoint_every: int
     evaluate_every: int
+    decode_prompts: int = 8
+    decode_tokens: int = 128
+    patience: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("length", "batch", "micro_batch", "epochs", "anchors", "checkpoint_every", "evaluate_every"):
+        for name in (
+            "length",
+            "batch",
+            "micro_batch",
+            "epochs",
+            "anchors",
+            "checkpoint_every",
+            "evaluate_every",
+            "decode_tokens",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} {getattr(self, name)} is not at least 1: write 1 or more")
+        for name in ("decode_prompts", "patience"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} {getattr(self, name)} is negative: write 0 or more")
+        for name, least in (("learning_rate", 0.0), ("clip", 0.0), ("weight_decay", -math.ulp(0.0))):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) > least):
+                raise ValueError(f"{name} {getattr(self, name)} cannot be trained with: write a finite number above 0")
         if not self.arms or len(set(self.arms)) < len(self.arms):
             raise ValueError("arms is empty or names an arm twice: name each arm once")
         if not 0 <= self.warm_up < 1:
@@ -53,6 +74,19 @@ class Contract:
     def load(cls, path: Path) -> "Contract":
         """The contract at ``path``; `UserError` for an unknown or missing key or a bad value."""
         return from_dict(cls, load_toml(path), str(path))
+
+    def require_even(self, ranks: int) -> None:
+        """`UserError`, with the numbers that fit, unless every rank gets the same number of whole micro-batches."""
+        at_once = ranks * self.micro_batch
+        if self.batch % at_once:
+            below = self.batch // at_once * at_once
+            batches = " or ".join(str(b) for b in (below, below + at_once) if b)
+            rounds = self.batch // self.micro_batch
+            fitting = ", ".join(str(n) for n in range(1, rounds + 1) if rounds % n == 0)
+            raise UserError(
+                f"batch {self.batch} is no multiple of {ranks} ranks x micro_batch {self.micro_batch}",
+                f"write batch {batches}, or start {fitting} ranks",
+            )
 
     def steps(self, samples: int) -> int:
         """Optimiser steps over ``samples``; the last partial batch of an epoch is dropped, as in the paper.
@@ -71,9 +105,16 @@ class Contract:
         left = (steps - step) / (steps - warm)
         return left if self.schedule == "linear" else 0.5 - 0.5 * math.cos(math.pi * left)
 
+    def to_json(self) -> dict[str, Any]:
+        """Every key of the contract, as JSON has it."""
+        return {**dataclasses.asdict(self), "arms": list(self.arms)}
+
     def digest(self) -> str:
-        """Identity of all that can change an arm's weights: a resumed run must share it (not arms and cadences)."""
+        """Identity of all that can change an arm's weights: a resumed run must share it.
+
+        Not arms (one trains the same alone as beside others), cadences, or how a step is split into rounds.
+        """
         values = dataclasses.asdict(self)
-        for name in ("arms", "checkpoint_every", "evaluate_every"):  # an arm trains the same alone as beside others
+        for name in _WITHOUT_EFFECT:
             del values[name]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]

@@ -34,6 +34,7 @@ LILICORR = {
 MODELS: dict[str, dict[str, Any]] = {
     "dflash": {},
     "dflash2": {"selector_rank": 6, "selector_top_k": 4, **CONV},
+    "dflash2-noconv": {"selector_rank": 6, "selector_top_k": 4},
     "domino": {"gru_hidden_dim": 12, "emb_dim": 10},
     "dspark": {"markov_rank": 6},
     "lilicorr": LILICORR,

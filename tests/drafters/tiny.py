@@ -15,6 +15,7 @@ CONTRACT = {
     "arms": list(DRAFTERS), "seed": 7, "length": 64, "batch": 4, "micro_batch": 4, "epochs": 2, "anchors": 3,
     "learning_rate": 1e-2, "weight_decay": 0.0, "clip": 1.0, "schedule": "linear", "warm_up": 0.1, "precision": "fp32",
     "checkpoint_every": 2, "evaluate_every": 5,
+    "decode_prompts": 1, "decode_tokens": 12,
 }  # fmt: skip
 _CONV = {"conv_kernel_size": 2, "conv_group_size": 4}
 _LILICORR = {
@@ -24,6 +25,7 @@ _LILICORR = {
 _HEADS = {
     "dflash": {},
     "dflash2": {**_CONV, "selector_rank": 4, "selector_top_k": 4},
+    "dflash2-noconv": {"selector_rank": 4, "selector_top_k": 4},
     "domino": {"shift_label": True, "gru_hidden_dim": 8, "emb_dim": 4},
     "dspark": {"markov_rank": 4, "markov_head_type": "vanilla", "enable_confidence_head": True},
     "lilicorr": _LILICORR,

@@ -25,6 +25,7 @@ from drafters.reference.target import Target  # noqa: E402
 from drafters.training import checkpoint as training_state  # noqa: E402
 from drafters.training.contract import Contract  # noqa: E402
 from drafters.training.loop import Run, Training  # noqa: E402
+from sglang_specbench.digest import weights_digest  # noqa: E402
 from sglang_specbench.errors import UserError  # noqa: E402
 from tests.drafters import tiny  # noqa: E402
 
@@ -49,6 +50,7 @@ def job(world, folder, **changes):
         folder=folder,
         contract=Contract.load(contract),
         target=Target.load(world / "target"),
+        target_digest=weights_digest(world / "target"),
         samples=samples,
         held_out=samples[:5],
         mask_token_id=tiny.MASK,
@@ -201,7 +203,7 @@ def test_an_export_holds_exactly_the_tensors_that_sglang_loads_in_bf16(arm, stra
     export_run(straight, arm, tmp_path / arm)
     tensors = load_file(tmp_path / arm / "model.safetensors")
     layer = SGLANG["layer"] + (SGLANG["conv"] if arm in ("dflash2", "lilicorr-conv") else [])
-    head = SGLANG.get(arm.removesuffix("-conv"), [])
+    head = SGLANG.get(arm.removesuffix("-conv").removesuffix("-noconv"), [])
     assert tensors.keys() == {f"layers.{i}.{name}" for i in (0, 1) for name in layer} | {*SGLANG["shared"], *head}
     assert {value.dtype for value in tensors.values()} == {torch.bfloat16}
     trained = weights(straight, arm)
@@ -209,7 +211,7 @@ def test_an_export_holds_exactly_the_tensors_that_sglang_loads_in_bf16(arm, stra
 
 
 def test_an_unknown_arm_is_named_with_those_there_are(straight, tmp_path):
-    with pytest.raises(UserError, match="it holds dflash, dflash2, domino"):
+    with pytest.raises(UserError, match="it holds dflash, dflash2, dflash2-noconv, domino"):
         export_run(straight, "eagle", tmp_path)
 
 
