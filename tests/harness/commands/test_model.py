@@ -53,10 +53,18 @@ def test_alpha_is_found_again_with_both_intervals(folder):
     assert line["setting"].startswith("Qwen3-8B/dflash gsm8k")
     for name in ("bootstrap", "Wilson"):
         low, high = json.loads(line[name])
-        assert low < 0.80 < high
+        assert abs(line["alpha"] - 0.80) < 5 * (high - low) / (2 * 1.96)  # odds below 1 in 10^6
         assert high - low < 0.05
     assert line["again"] == pytest.approx(line["first"], abs=0.04)  # the truth is independent
     assert line["tau, independent"] == pytest.approx(line["tau"], rel=0.02)
+
+
+def test_repeats_at_temperature_0_are_no_new_trials(folder):
+    """They say the same again, so two allocations do not narrow Wilson's interval."""
+    rows, results = store.load(folder).rows, load_results(str(folder))
+    found = survivals(results, rows, "dflash")[0]
+    one = rows[rows.cell.astype(str) == results.sources[found.setting][0]]
+    assert found.blocks == one.verify_ct.sum()
 
 
 def test_widths_and_budgets_follow_the_costs(folder):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.speedup_model import presets
 from harness.speedup_model.experts import experts_added, experts_touched, tokens_to_touch
-from harness.speedup_model.roofline import cheap_batches, free_batch, step
+from harness.speedup_model.roofline import cheap_batches, free_batch, least_dear_batch, step
 
 DEEPSEEK, QWEN30, H100 = presets.shape("deepseek-v3"), presets.shape("qwen3-30b-a3b"), presets.hardware("h100")
 LLAMA = presets.shape("llama-3.1-8b")
@@ -63,6 +63,8 @@ def test_a_mixture_is_dear_at_batch_one_and_nearly_free_later(shape):
     assert ratio(last) <= 1.1 < ratio(last + 1)
     assert ratio(1) > 2.4
     assert ratio(first - 1) > 1.1
+    cheapest, least = least_dear_batch(shape, H100, 4, 512)
+    assert least == ratio(cheapest) == pytest.approx(min(ratio(batch) for batch in range(1, 2000)), abs=0.01)
 
 
 def test_a_dense_model_is_cheap_from_the_start():
