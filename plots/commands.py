@@ -21,17 +21,18 @@ def plot(
     from harness.schema.atomic_file import make_folder
     from harness.stats.chosen import of_arms
     from harness.tables.build import doubts
-    from plots import style, theory
+    from plots import batch_speedup, style, theory
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
     if run == "model" and only:
-        raise UserError(f"plot: --only {only}: the model has one drawing, theory", "leave the option out")
+        raise UserError(f"plot: --only {only}: the model has its own drawings, always both", "leave the option out")
     make_folder(out, "plot: --out")
     if run == "model":
-        with style.look():
-            typer.echo(f"theory: {style.save(theory.draw(), out, 'theory')[0]}")
+        for name, drawn in (("theory", theory.draw), ("batch_speedup", batch_speedup.draw)):
+            with style.look():
+                typer.echo(f"{name}: {style.save(drawn(), out, name)[0]}")
         return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))

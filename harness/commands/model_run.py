@@ -37,7 +37,7 @@ def run_tables(run: str, question: Question) -> Tables:
         found: Tables = {"no roofline": [{"why": f"no preset for {', '.join(results.targets())}; name one: --target"}]}
         texts: list[str] = []
     else:
-        by_target = _predictions(run, results, question)
+        by_target = predictions_by_target(run, results, question)
         found = {
             "predicted against measured": [_line(p) for each in by_target.values() for p in each],
             "largest residuals": worst_lines(by_target),
@@ -64,7 +64,7 @@ def measured_lines(run: str, target: str, hardware: str, context: int) -> Lines:
     With ``target``, targets that have another preset of their own are left out.
     """
     question = Question(target=target, hardware=hardware, context=context)
-    return [_line(p) for each in _predictions(run, load_results(run), question).values() for p in each]
+    return [_line(p) for each in predictions_by_target(run, load_results(run), question).values() for p in each]
 
 
 def worst_lines(by_target: dict[str, list[Prediction]]) -> Lines:
@@ -152,7 +152,7 @@ def fixed_seconds(t0: str, question: Question) -> float:
         return value / 1000
     if not question.target:
         raise UserError("model: --t0 RUN needs a roofline to compare with", "name the run's target with --target")
-    by_target = _predictions(t0, load_results(t0), question)
+    by_target = predictions_by_target(t0, load_results(t0), question)
     value_ms = overhead_ms([p for each in by_target.values() for p in each])
     if value_ms is None:
         raise UserError(f"model: --t0 {t0}: no setting with acceptance length and an AR beside it", "name another run")
@@ -163,7 +163,7 @@ def _known(results: Results) -> list[str]:
     return [name for name in results.targets() if name.lower() in presets.tables("models.toml")]
 
 
-def _predictions(run: str, results: Results, question: Question) -> dict[str, list[Prediction]]:
+def predictions_by_target(run: str, results: Results, question: Question) -> dict[str, list[Prediction]]:
     """By target, those that the question's preset or their own is for."""
     target = question.target
     nameless = [name for name in results.targets() if name not in _known(results)]

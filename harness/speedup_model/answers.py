@@ -12,7 +12,15 @@ from harness.speedup_model import batch_speedup, roofline
 from harness.speedup_model.acceptance_models import ASSUMES_INDEPENDENT, alpha_of
 from harness.speedup_model.batch_speedup import Block, Drafter, block, gain, gain_at_any_batch, sequences_that_fit
 from harness.speedup_model.experts import experts_added, experts_touched, tokens_to_touch
-from harness.speedup_model.roofline import SCAN, Hardware, cheap_batches, critical_context, free_batch, step
+from harness.speedup_model.roofline import (
+    SCAN,
+    Hardware,
+    cheap_batches,
+    critical_context,
+    free_batch,
+    least_dear_batch,
+    step,
+)
 from harness.speedup_model.shape import Shape
 from harness.speedup_model.speedup import best_length, expected_tokens, iid_survival, speedup
 from sglang_specbench.errors import UserError
@@ -73,11 +81,14 @@ def regime_lines(name: str, shape: Shape, device: Hardware, positions: int, cont
         return [{**line, "free up to batch": "any" if end is None else end}]
     cheap = cheap_batches(shape, device, positions, context, NEARLY)
     dear = [step(shape, device, 1, n, context).seconds for n in (positions, 1)]
+    cheapest, ratio = least_dear_batch(shape, device, positions, context)
     return [
         {
             **line,
             "memory-bound up to batch": "any" if end is None else end,
             "a verification at batch 1, in AR passes": dear[0] / dear[1],
+            "at its cheapest": ratio,
+            "which is batch": cheapest,
             f"within {NEARLY:.0%} of one from batch": "none" if cheap is None else cheap[0],
             "to batch": "none" if cheap is None else "any" if cheap[1] >= SCAN - 1 else cheap[1],
         }

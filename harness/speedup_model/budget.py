@@ -61,7 +61,9 @@ def admitted(survival_BD: Array, budget: int) -> NDArray[np.int64]:
 
 def best_step(survival_BD: Array, cost: Cost) -> Plan:
     """The budget with the most tokens a second in one step; the smaller one of equals."""
-    return _step(survival_BD, cost, lambda tokens, times: tokens / times)
+    tokens = tokens_by_budget(survival_BD)
+    times = np.array([cost(m) for m in range(len(tokens))])
+    return _taken(tokens, times, int((tokens / times).argmax()))
 
 
 def full_step(survival_BD: Array, cost: Cost, width: int | None = None) -> Plan:
@@ -73,8 +75,10 @@ def full_step(survival_BD: Array, cost: Cost, width: int | None = None) -> Plan:
 def best_policy(steps: Sequence[Array], cost: Cost) -> Plan:
     """The schedule with the most tokens a second over ``steps``, each as likely; its average step."""
     plan = average_step([full_step(step, cost) for step in steps])
+    tokens = [tokens_by_budget(step) for step in steps]
+    times = np.array([cost(m) for m in range(max(map(len, tokens)))])
     for _ in range(ROUNDS):
-        better = _at_price(steps, cost, plan.rate)
+        better = average_step([_at_price(gained, times[: len(gained)], plan.rate) for gained in tokens])
         if better.rate <= plan.rate * (1 + 1e-12):
             return plan if plan.rate >= better.rate else better
         plan = better
@@ -87,16 +91,13 @@ def drawn_steps(by_prompt: Array, weights: Array, batch: int, count: int = 200) 
     return [by_prompt[rng.choice(len(weights), size=batch, p=weights)] for _ in range(count)]
 
 
-def _at_price(steps: Sequence[Array], cost: Cost, rate: float) -> Plan:
-    """The average step when each takes the budget with the largest tokens - rate * time."""
-    return average_step([_step(step, cost, lambda tokens, times: tokens - rate * times) for step in steps])
+def _at_price(tokens: Array, times: Array, rate: float) -> Plan:
+    """The budget with the largest tokens - rate * time."""
+    return _taken(tokens, times, int((tokens - rate * times).argmax()))
 
 
-def _step(survival_BD: Array, cost: Cost, worth: Callable[[Array, Array], Array]) -> Plan:
-    tokens = tokens_by_budget(survival_BD)
-    times = np.array([cost(m) for m in range(len(tokens))])
-    best = int(worth(tokens, times).argmax())
-    return Plan(slots=best, tokens=float(tokens[best]), seconds=float(times[best]))
+def _taken(tokens: Array, times: Array, slots: int) -> Plan:
+    return Plan(slots=slots, tokens=float(tokens[slots]), seconds=float(times[slots]))
 
 
 def average_step(plans: Sequence[Plan]) -> Plan:

@@ -149,6 +149,18 @@ def cheap_batches(
     return first, _last(cheap, first)
 
 
+def least_dear_batch(shape: Shape, hardware: Hardware, positions: int, context: float) -> tuple[int, float]:
+    """The batch at which a pass of ``positions`` costs least in passes of one, and that cost; overheads left out."""
+
+    def ratio(batch: int) -> float:
+        return (
+            step(shape, hardware, batch, positions, context).seconds / step(shape, hardware, batch, 1, context).seconds
+        )
+
+    best = min(_grid(), key=ratio)
+    return best, ratio(best)
+
+
 def _grid() -> list[int]:
     """Batches from 1 to `SCAN`, each at most 5 % above the one before it."""
     found = [1]

@@ -130,8 +130,8 @@ def budget_line(found: RunSurvival, costs: Costs, batch: int) -> dict[str, Any]:
     """
     steps = budget.drawn_steps(found.by_prompt, found.weights, batch)
 
-    def cost(slots: int) -> float:
-        return costs.ragged(batch, slots)  # an AR pass gives one token a row, so speedup = rate / batch
+    times = [costs.ragged(batch, slots) for slots in range(batch * len(found.draws) + 1)]
+    cost = times.__getitem__  # in AR passes, each of which gives one token a row: speedup = rate / batch
 
     full = budget.average_step([budget.full_step(s, cost) for s in steps])
     uniform = [

@@ -30,7 +30,7 @@ class RunSurvival:
 
     setting: Setting
     draws: Array  # (g, 1 + replicates)
-    blocks: int  # over seeds and repeats
+    blocks: int  # over seeds and repeats; of one cell at temperature 0, where the others say the same again
     prompts: int
     by_prompt: Array  # (P, g): curves of the prompts that had blocks
     weights: Array  # (P,): their share of the blocks
@@ -68,7 +68,7 @@ def _survival(setting: Setting, tau: float, places: Sequence[tuple[Panel, int]])
     return RunSurvival(
         setting=setting,
         draws=draws,
-        blocks=int(counts.sum()),
+        blocks=int(counts.sum()) // (len(places) if setting.temperature == 0 else 1),
         prompts=places[0][0].size(),
         by_prompt=(later[:, 1:] / later[:, :1])[:, : len(draws)],
         weights=later[:, 0] / later[:, 0].sum(),

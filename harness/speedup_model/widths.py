@@ -42,7 +42,7 @@ SAME_DRAFT = {
 def draft_note(arm: str) -> str:
     """Whether a narrower server's draft is the start of the wide one's, and why."""
     same, why = SAME_DRAFT[ARMS[arm].algorithm]
-    return f"{'same' if same else 'other'} at every width: {why}"
+    return f"{'the same at every width' if same else 'another at another width'}: {why}"
 
 
 def truncated(survival: Draws, width: int) -> Draws:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from harness.paper import published
+from harness.speedup_model.question import Question
 from harness.stats.estimates import measure
 from harness.stats.results import Results
 from harness.store import run as store
-from plots import style, survival, theory
+from plots import batch_speedup, style, survival, theory
 from plots.figures import FIGURES
 from tests import synthetic_run as synthetic
 
@@ -52,6 +53,19 @@ def test_the_model_draws_its_best_lengths_and_the_end_of_free_verification():
     assert solid.get_ydata()[4] == pytest.approx(2.80, abs=0.005)
     ends = [line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 2]
     assert ends == [104]  # at 512 cached tokens; at 8,192 verification never stops being free
+
+
+def test_the_model_draws_speedup_against_batch_until_memory_ends():
+    """Qwen3-8B at 8,192 tokens: its line ends at the last batch that fits, and starts at the command's own number."""
+    with style.look():
+        left, right = batch_speedup.draw().axes
+    found = Question(target="qwen3-8b", drafted=15, context=8192, batches=(1, 32, 64)).roofline_tables()
+    lines = next(table for name, table in found.items() if name.startswith("speedup at"))
+    line = next(line for line in left.lines if line.get_label() == "8,192 cached")
+    assert line.get_ydata()[0] == pytest.approx(lines[0]["speedup"])
+    assert line.get_xdata()[-1] <= found["memory"][0]["sequences that fit"] < batch_speedup.BATCHES[-1]
+    mixture = next(line for line in right.lines if line.get_label() == "512 cached").get_ydata()
+    assert mixture[0] < max(mixture)  # dear at batch 1, cheaper when most experts are read anyway
 
 
 def test_the_same_data_give_the_same_bytes(tmp_path):

@@ -4,11 +4,12 @@ from statistics import median
 
 import pytest
 
-from harness.commands.model import measured_lines, roofline_lines
+from harness.commands.model_run import largest_part, measured_lines, worst_lines
 from harness.load_results import load_results
 from harness.speedup_model import presets
 from harness.speedup_model.batch_speedup import block_drafter
-from harness.speedup_model.predict import predictions
+from harness.speedup_model.predict import Prediction, overhead_ms, predictions, residuals
+from harness.speedup_model.question import Question
 from harness.speedup_model.roofline import step
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
@@ -59,9 +60,64 @@ def test_a_run_that_follows_the_model_leaves_no_residual():
 
 
 def test_the_command_prints_the_regime():
-    regime = roofline_lines("llama-3.1-8b", "h100", 4, 512)["regime"][0]
+    regime = Question(target="llama-3.1-8b", context=512).roofline_tables()["regime"][0]
     assert (round(regime["critical context"]), regime["free up to batch"]) == (1755, 104)
-    assert roofline_lines("llama-3.1-8b", "h100", 4, 4096)["regime"][0]["free up to batch"] == "any"
+    assert Question(target="llama-3.1-8b", context=4096).roofline_tables()["regime"][0]["free up to batch"] == "any"
+
+
+def test_a_mixture_is_never_called_free():
+    """DeepSeek-V3, passes of four: 2.5 AR passes at batch 1, within a tenth of one between two batches."""
+    for name in ("deepseek-v3", "qwen3-30b-a3b"):
+        tables = Question(target=name).roofline_tables()
+        regime, passes = tables["regime"][0], tables["passes of a verification"]
+        assert not [key for key in regime if "free" in key]
+        alone = 1000 * step(presets.shape(name), H100, 1, 1, 512).seconds
+        assert regime["a verification at batch 1, in AR passes"] == pytest.approx(passes[0]["ms"] / alone)
+        assert regime["a verification at batch 1, in AR passes"] > 2.4
+        assert 1 < regime["within 10% of one from batch"] < regime["to batch"]
+        assert "experts a layer" in tables
+
+
+def test_the_end_of_the_search_is_not_called_best():
+    """A parallel drafter and free verification: every longer block is better."""
+    _, longest = Question(parallel=True).block_tables()["independent acceptance"]
+    assert longest["block"] == "longest tried (64): longer is better still"
+    _, best = Question().block_tables()["independent acceptance"]
+    assert (best["block"], best["drafted"]) == ("best", 8)
+
+
+def test_every_answer_says_its_assumptions():
+    for tables in (
+        Question().block_tables(),
+        Question().alpha_tables(2.8),
+        Question(target="qwen3-8b").roofline_tables(),
+    ):
+        assert all(line["assumes"] for line in tables["assumptions"])
+        assert list(tables)[-1] == "assumptions"
+
+
+def test_the_largest_residual_is_named():
+    place = Setting(target="T", arm="dflash", benchmark="gsm8k", temperature=0.0)
+    sizes = {"predicted": 2.0, "tau": 4.0, "token_ms": 6.0, "block_ms": 12.0}
+    found = [
+        Prediction(setting=place, measured=2.1, overhead_ms=1.0, **sizes),
+        Prediction(setting=place.of("domino"), measured=1.7, overhead_ms=3.0, **sizes),
+        Prediction(setting=place.of("dspark"), measured=2.0, overhead_ms=2.0, **sizes),
+    ]
+    part = residuals(found)
+    assert (part.count, part.median, part.worst.setting.arm) == (3, pytest.approx(0.05), "domino")
+    (line,) = worst_lines({"T": found})
+    assert (line["largest %"], line["at"]) == (pytest.approx(-15), "T/domino gsm8k T=0 c=1")
+    assert overhead_ms(found) == 2
+    assert residuals([]) is overhead_ms([]) is None
+
+
+def test_the_largest_part_of_a_residual_is_named():
+    lines = [
+        {"setting": "a", "residual": 30.0, "residual_prefill": 1.0, "residual_gap": -4.0},
+        {"setting": "b", "residual": 0.0, "residual_prefill": 3.0, "residual_gap": 0.5},
+    ]
+    assert largest_part(lines) == {"part": "gap", "%": -4.0, "at": "a"}
 
 
 def test_only_the_targets_that_a_preset_is_for():

@@ -1,0 +1,97 @@
+"""Every width from one wide run: exact in the two worlds that bound it, and the choice of the best width."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.speedup_model.costs import from_widths, in_passes
+from harness.speedup_model.speedup import free_verification, iid_survival, linear_verification, parallel_draft
+from harness.speedup_model.widths import SAME_DRAFT, best_width, draft_note, every_width, fixed_places, truncated
+from sglang_specbench.arms import ARMS
+
+WIDE = 16
+
+
+def survival_of(accepted):
+    return np.array([(accepted > k).mean() for k in range(WIDE - 1)])[:, None]
+
+
+def blocks(right, width):
+    """Accepted drafts of each whole block when draft i is right where ``right[i]``: a text walked from its start."""
+    found, anchor = [], 0
+    while anchor + WIDE < len(right):
+        drafts = right[anchor + 1 : anchor + width]
+        accepted = len(drafts) if drafts.all() else int(drafts.argmin())
+        found.append(accepted)
+        anchor += accepted + 1
+    return np.array(found)
+
+
+@pytest.mark.parametrize("width", [2, 4, 7, 8, 16])
+def test_fresh_anchors_are_exact_where_drafts_are_independent_of_the_place(width):
+    """A fresh coin for every draft of every block: 200,000 blocks; five standard errors of both runs together."""
+    rng = np.random.default_rng(width)
+    wide, narrow = ((rng.random((200_000, n - 1)) < 0.8).cumprod(axis=1).sum(axis=1) for n in (WIDE, width))
+    error = np.hypot(narrow.std(), wide.std()) / np.sqrt(200_000)
+    assert abs(float(truncated(survival_of(wide), width)[0]) - (1 + narrow.mean())) < 5 * error
+
+
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_fixed_places_are_exact_where_the_text_decides(width):
+    """Widths that divide 16: the same text gives the same stretches; only the ends of the text may differ."""
+    right = np.random.default_rng(1).random(300_000) < 0.8
+    wide, narrow = blocks(right, WIDE), blocks(right, width)
+    assert float(fixed_places(survival_of(wide), width)[0]) == pytest.approx(1 + narrow.mean(), rel=1e-4)
+
+
+def test_the_full_width_is_the_runs_own_tau():
+    survival = np.array(iid_survival(0.8, 15))[:, None]
+    assert truncated(survival, WIDE) == pytest.approx(1 + survival.sum())
+    assert fixed_places(survival, WIDE) == pytest.approx(1 + survival.sum())
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1))
+def test_a_wider_block_never_commits_less(alpha):
+    survival = np.array(iid_survival(alpha, 15))[:, None]
+    taus = [float(truncated(survival, width)[0]) for width in range(1, 17)]
+    assert taus == sorted(taus)
+    assert taus[0] == 1
+
+
+def test_the_best_width_by_hand():
+    """Alpha 0.8 and a verification that costs 0.1 a slot more: the width of `best_length`, and sure of it."""
+    survival = np.repeat(np.array(iid_survival(0.8, 15))[:, None], 101, axis=1)
+    costs = in_passes(15, parallel_draft(0.1), linear_verification(0.1), parallel=True)
+    found = every_width(survival, 30, lambda width: costs.block(1, width))
+    rates = {w: sum(0.8**k for k in range(w)) / (1.1 + 0.1 * (w - 1)) for w in range(2, 17)}
+    best, low, high = best_width(found)
+    assert best.width == low == high == max(rates, key=rates.get)
+    assert best.speedup.value == pytest.approx(max(rates.values()))
+    assert sum(w.best_share for w in found) == pytest.approx(1)
+    free = in_passes(15, parallel_draft(0.1), free_verification, parallel=True)
+    assert best_width(every_width(survival, 30, lambda width: free.block(1, width)))[0].width == WIDE
+
+
+def test_doubt_of_the_best_width_comes_from_the_draws():
+    """Half of the draws have alpha 0.5, half 0.9."""
+    curves = [iid_survival(a, 15) for a in (0.7, *[0.5, 0.9] * 50)]
+    costs = in_passes(15, parallel_draft(0.1), linear_verification(0.1), parallel=True)
+    _, low, high = best_width(every_width(np.array(curves).T, 30, lambda width: costs.block(1, width)))
+    assert low < high
+
+
+def test_every_speculative_algorithm_says_whether_its_draft_depends_on_the_width():
+    assert {arm.algorithm for arm in ARMS.values()} - {""} == set(SAME_DRAFT)
+    assert draft_note("lilicorr").startswith("another at another width: ")
+    assert draft_note("eagle3").startswith("the same at every width: ")
+
+
+def test_a_line_through_two_measured_widths():
+    costs = from_widths({8: 1.4, 16: 1.8})
+    assert [costs.block(1, w) for w in (4, 8, 12, 16)] == pytest.approx([1.2, 1.4, 1.6, 1.8])
+    assert costs.ragged(4, 4 * 7) == pytest.approx(1.4)
+    assert "8, 16" in costs.source
+    with pytest.raises(ValueError, match="two widths"):
+        from_widths({16: 1.8})
