@@ -63,9 +63,13 @@ def dashboard(
     from harness.load_results import load_results
     from harness.store import run as store
     from plots.dashboard.site import Sources, build
+    from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
     entries = read(history)
+    names = [*(e.run for e in entries), *([run] if run else [])]
+    if baseline and baseline not in names:
+        raise UserError(f"dashboard: --baseline {baseline}: no such run in {history}", near_name(baseline, names))
     results = load_results(run) if run else None
     if run and run not in [e.run for e in entries]:
         entries.append(record.entry(run, store.load(Path(run)), ""))

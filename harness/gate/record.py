@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def entry(run: str, frames: "Frames", verdict: str) -> Entry:
     """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
     ok = frames.cells[frames.cells.outcome == "ok"]
-    first = ok.iloc[0]
+    first = (frames.cells if ok.empty else ok).iloc[0]  # a run whose cells all failed has a line without points
     arms = sorted(set(zip(ok.target, ok.arm, strict=True)))
     return Entry(
         run=run,
-        time=max(ok.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
+        time=max(frames.cells.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
         commit=str(first.get("env_commit", "")),
         device_name=str(first.get("env_device_name", "")),
         versions={k: str(first.get(f"env_{k}", "")) for k in ("sglang", "torch", "specbench", "driver")},

@@ -1,5 +1,6 @@
 """Pages: one template, escaped text, chart specifications that no string inside them can break out of."""
 
+import hashlib
 import html
 import json
 import re
@@ -9,6 +10,8 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+LONGEST = 80  # characters of a name that are kept; a digest tells two long ones apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +38,9 @@ class Page:
 
 
 def slug(text: str) -> str:
-    """A name that is safe in a URL, a file name and an id; different texts may not collide in one site."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    return plain or "x" + text.encode().hex()[:12]
+    """A name that is safe in a URL, a file name and an id; different texts have different ones, spaces aside."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST]
+    return plain if plain == text.replace(" ", "-") else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def chart_section(chart: alt.TopLevelMixin, folder: Path, title: str, data: pd.DataFrame, note: str = "") -> Section:
@@ -55,8 +58,11 @@ def chart_section(chart: alt.TopLevelMixin, folder: Path, title: str, data: pd.D
 
 
 def script_safe(text: str) -> str:
-    """JSON inside a script element: ``<`` and line separators are escaped, so that no value can close the element."""
-    json.loads(text)
+    """JSON inside a script element: ``<`` and line separators are escaped, so that no value can close the element.
+
+    What is no number becomes null: JavaScript's parser takes neither NaN nor Infinity.
+    """
+    text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
