@@ -31,9 +31,13 @@ PROBES = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
+    parser.addoption("--long", action="store_true", help="also the long forms of the fault suite")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="a long form: pytest --long"))
     for marker, (probe, reason) in PROBES.items():
         marked = [item for item in items if item.get_closest_marker(marker)]
         if marked and not probe():

@@ -16,14 +16,14 @@ from harness.stats.setting import AVERAGE, Setting
 
 
 def entry(run: str, results: Results, verdict: str) -> Entry:
-    """The history entry of one measured run. ``verdict`` is the gate's, or "" if it was not judged."""
+    """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
     assert results.cells is not None
     ok = results.cells[results.cells.outcome == Outcome.OK]
-    first = ok.iloc[0]
+    first = (results.cells if ok.empty else ok).iloc[0]  # a run whose cells all failed has a line without points
     spread = noise.launch_sd(results, "speedup")
     return Entry(
         run=run,
-        time=max(ok.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
+        time=max(results.cells.started_at) or datetime.now(UTC).isoformat(timespec="seconds"),
         commit=str(first.get("env_commit", "")),
         device_name=str(first.get("env_device_name", "")),
         versions={k: str(first.get(f"env_{k}", "")) for k in ("sglang", "torch", "specbench", "driver")},

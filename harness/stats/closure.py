@@ -55,7 +55,8 @@ def residuals(arm: Mapping[str, Draws], baselines: Sequence[Mapping[str, Draws]]
     """``predicted``, ``residual`` and its parts, for a cell with ``speedup`` and the AR cells it was divided by."""
 
     def log(name: str) -> Draws:
-        ratio = arm[name] / np.exp(np.mean([np.log(b[name]) for b in baselines], axis=0))
+        nothing = np.full_like(arm[name], np.nan)  # of an AR whose answers all ended in the prefill
+        ratio = arm[name] / np.exp(np.mean([np.log(b.get(name, nothing)) for b in baselines], axis=0))
         return np.asarray(100 * np.log(ratio))
 
     with np.errstate(divide="ignore", invalid="ignore"):

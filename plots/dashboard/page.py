@@ -1,5 +1,6 @@
 """Pages: one template, escaped text, chart specifications that no string inside them can break out of."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from markupsafe import Markup
 
 BADGES = {"pass": "good", "ok": "good", "audited": "good", "fail": "bad", "regression": "bad", "FAILED": "bad",
           "inconclusive": "warn", "unaudited": "warn", "invalid": "bad"}  # fmt: skip
+
+LONGEST = 80  # characters of a name that are kept; a digest tells two long ones apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +42,13 @@ class Page:
 
 
 def slug(text: str) -> str:
-    """A name that is safe in a URL, a file name and an id; different texts may not collide in one site."""
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    return plain or "x" + text.encode().hex()[:12]
+    """A name that is safe in a URL, a file name and an id; different texts have different ones, spaces aside."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST]
+    return (
+        plain
+        if plain == text.replace(" ", "-")
+        else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
+    )
 
 
 def chart(made: alt.TopLevelMixin, folder: Path, name: str, alt_text: str, data: pd.DataFrame) -> Markup:
@@ -123,8 +130,11 @@ def links(found: Mapping[str, str]) -> Markup:
 
 
 def script_safe(text: str) -> str:
-    """JSON inside a script element: ``<`` and line separators are escaped, so that no value can close the element."""
-    json.loads(text)
+    """JSON inside a script element: ``<`` and line separators are escaped, so that no value can close the element.
+
+    What is no number becomes null: JavaScript's parser takes neither NaN nor Infinity.
+    """
+    text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
