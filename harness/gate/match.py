@@ -144,7 +144,7 @@ def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
             for text in texts if setting in both else ():
                 places[text].append(setting)
         for text, carriers in places.items():
-            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {_places(carriers)}")
+            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {'; '.join(map(str, carriers))}")
 
 
 def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:
