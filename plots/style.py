@@ -1,7 +1,7 @@
 """One look for all figures: colours that colour-blind readers and grey printers can tell apart, and the same bytes
 each time a figure is drawn.
 
-Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so that colour is never the only cue.
+Colour, marker and dashes of an arm stand in its row of ``ARMS``; colour is never the only cue.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,22 +14,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, Look
 
 WIDTH = 6.75  # inches: a two-column page
 FORMATS = ("svg", "pdf", "png")
-# arm -> colour, marker, dashes; an arm that is not here takes GREY
-COLOURS = {
-    "ar": ("#000000", "x", (1, 1)),
-    "dflash": ("#999999", "s", ()),
-    "dflash2": ("#E69F00", "o", ()),
-    "domino": ("#009E73", "^", (4, 1)),
-    "dspark": ("#0072B2", "D", (3, 1, 1, 1)),
-    "lilicorr": ("#D55E00", "v", ()),
-    "lilicorr-conv": ("#CC79A7", "P", (5, 2)),
-    "lilicorr-exact": ("#56B4E9", "*", (1, 1)),
-}
-GREY = ("#555555", ".", (2, 2))
+GREY = Look("#555555", ".", (2, 2))  # of an arm whose row has no look
 
 RC = {
     "figure.dpi": 100,
@@ -50,18 +39,20 @@ RC = {
 
 
 def colour(arm: str) -> str:
-    return COLOURS.get(_base(arm), GREY)[0]
+    return _look(arm).colour
 
 
 def line(arm: str) -> dict[str, object]:
     """Keyword arguments of a line plot for ``arm``."""
-    shade, marker, dashes = COLOURS.get(_base(arm), GREY)
-    return {"color": shade, "marker": marker, "markersize": 4, "dashes": dashes, "linewidth": 1.2, "label": title(arm)}
+    look = _look(arm)
+    shape = {"color": look.colour, "marker": look.marker, "dashes": look.dashes}
+    return {**shape, "markersize": 4, "linewidth": 1.2, "label": title(arm)}
 
 
 def hatch(arm: str) -> str:
-    """Bars of an arm that shares its colour with another (``-argmax``, ``-full``) are hatched."""
-    return "" if arm in COLOURS else "/////"
+    """Bars of an arm that shares its look with an earlier row (``-argmax``, ``-full``), or has none, are hatched."""
+    first = next((name for name, row in ARMS.items() if row.look and row.look == _look(arm)), None)
+    return "" if arm == first else "/////"
 
 
 def legend(figure: Figure, axes: Iterable[plt.Axes]) -> None:
@@ -76,8 +67,8 @@ def title(arm: str) -> str:
     return ARMS[arm].title if arm in ARMS else arm
 
 
-def _base(arm: str) -> str:
-    return arm if arm in COLOURS else arm.split("-")[0]
+def _look(arm: str) -> Look:
+    return (ARMS[arm].look if arm in ARMS else None) or GREY
 
 
 @contextmanager
