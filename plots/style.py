@@ -1,7 +1,7 @@
 """One look for all figures: colours that colour-blind readers and grey printers can tell apart, and the same bytes
 each time a figure is drawn.
 
-Colours are Okabe and Ito's; every arm also has a marker and a dash pattern, so that colour is never the only cue.
+Colour, marker and dashes of an arm stand in its row of ``ARMS``; colour is never the only cue.
 """
 
 import textwrap
@@ -18,29 +18,18 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from harness.tables.build import UNAUDITED
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, Look
 
 _marked: ContextVar[Collection[str]] = ContextVar("marked", default=())  # arms that carry a dagger in this drawing
 WIDTH = 6.75  # inches: a two-column page
 FORMATS = ("svg", "pdf", "png")
-# arm -> colour, marker, dashes
-COLOURS: dict[str, tuple[str, str, tuple[int, ...]]] = {
-    "ar": ("#000000", "x", (1, 1)),
-    "dflash": ("#999999", "s", ()),
-    "dflash2": ("#E69F00", "o", ()),
-    "domino": ("#009E73", "^", (4, 1)),
-    "dspark": ("#0072B2", "D", (3, 1, 1, 1)),
-    "lilicorr": ("#D55E00", "v", ()),
-    "lilicorr-conv": ("#CC79A7", "P", (5, 2)),
-    "lilicorr-exact": ("#56B4E9", "*", (1, 1)),
-}
-# arms that are not above take one of these, always the same one: their number in the arm table decides
+# arms whose row has no look take one of these, by their name
 SPARE = (
-    ("#7B4EA3", "h", (3, 2)),
-    ("#8C6D31", "<", (5, 1, 1, 1)),
-    ("#B0305C", ">", (2, 1)),
-    ("#3D7A7A", "p", (6, 1)),
-    ("#5B6C8F", "d", (1, 2)),
+    Look("#7B4EA3", "h", (3, 2)),
+    Look("#8C6D31", "<", (5, 1, 1, 1)),
+    Look("#B0305C", ">", (2, 1)),
+    Look("#3D7A7A", "p", (6, 1)),
+    Look("#5B6C8F", "d", (1, 2)),
 )
 SCREEN = {"ar": "#6E7B8B", "dflash": "#9A9A9A"}  # black is no colour on a dark page
 
@@ -63,33 +52,25 @@ RC = {
 
 
 def colour(arm: str) -> str:
-    return _look(arm)[0]
+    return _look(arm).colour
 
 
 def screen_colour(arm: str) -> str:
     """The arm's colour where the page may be dark."""
-    return SCREEN.get(_base(arm), colour(arm))
-
-
-def _look(arm: str) -> tuple[str, str, tuple[int, ...]]:
-    """Colour, marker and dashes; a variant has those of its family, an arm of which nothing is said here a spare one."""
-    base = _base(arm)
-    if base in COLOURS:
-        return COLOURS[base]
-    names = [name for name in ARMS if _base(name) not in COLOURS]
-    place = names.index(arm) if arm in names else zlib.crc32(arm.encode())
-    return SPARE[place % len(SPARE)]
+    return SCREEN.get(arm, colour(arm))
 
 
 def line(arm: str) -> dict[str, object]:
     """Keyword arguments of a line plot for ``arm``."""
-    shade, marker, dashes = _look(arm)
-    return {"color": shade, "marker": marker, "markersize": 4, "dashes": dashes, "linewidth": 1.2, "label": title(arm)}
+    look = _look(arm)
+    shape = {"color": look.colour, "marker": look.marker, "dashes": look.dashes}
+    return {**shape, "markersize": 4, "linewidth": 1.2, "label": title(arm)}
 
 
 def hatch(arm: str) -> str:
-    """Bars of an arm that shares its colour with another (``-argmax``, ``-full``) are hatched."""
-    return "" if arm in COLOURS else "/////"
+    """Bars of an arm that shares its look with an earlier row (``-argmax``, ``-full``), or has none, are hatched."""
+    first = next((name for name, row in ARMS.items() if row.look and row.look == _look(arm)), None)
+    return "" if arm == first else "/////"
 
 
 def legend(figure: Figure, axes: Iterable[plt.Axes]) -> None:
@@ -105,8 +86,9 @@ def title(arm: str) -> str:
     return f"{printed} {UNAUDITED}" if arm in _marked.get() else printed
 
 
-def _base(arm: str) -> str:
-    return arm if arm in COLOURS else arm.split("-")[0]
+def _look(arm: str) -> Look:
+    own = ARMS[arm].look if arm in ARMS else None
+    return own or SPARE[zlib.crc32(arm.encode()) % len(SPARE)]
 
 
 @contextmanager

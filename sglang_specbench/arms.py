@@ -9,7 +9,7 @@ At temperature 0 every drafter commits the argmax; at temperature 1 the arm's ro
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sglang_specbench.config import near_name
@@ -17,6 +17,28 @@ from sglang_specbench.errors import UserError
 
 Proposal = Literal["none", "argmax", "sampled"]
 DRAFTED, WINDOW = 15, 16  # slots drafted and positions verified by every block arm (paper, Table 4)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How figures draw an arm: colour (Okabe and Ito's), matplotlib marker, dash pattern."""
+
+    colour: str
+    marker: str
+    dashes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Where SGLang's draft worker keeps what it does at temperature > 0, read when a server is attested.
+
+    ``flag`` counts only when the attribute ``part`` is there and not None. Without a switch, the server's own
+    ``speculative_use_rejection_sampling`` says it.
+    """
+
+    part: str
+    flag: str
+    sampled: bool = True  # the flag's value when the worker samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +50,14 @@ class Arm:
     algorithm: str = ""  # --speculative-algorithm; "" is autoregressive decoding
     checkpoint: str = ""  # which trained drafter it loads: a key of the sweep's [target.*.drafters]; "" = none
     architectures: tuple[str, ...] = ()  # architectures[0] that the checkpoint's config.json may name
+    marks: Mapping[str, str | bool] = field(default_factory=dict)  # config settings by which it differs from others of
+    # its architecture: the value, or True for anything that is set; the row with the most marks that fit is taken
+    sizes: tuple[str, ...] = ()  # config settings that must be positive whole numbers
+    tensors: tuple[str, ...] = ()  # without these SGLang would serve something else, or random weights, in silence
     head: str = ""  # draft-sampler class folded into the draft CUDA graph; "" = no block head
     sampling: Proposal = "argmax"  # proposal at temperature > 0
+    switch: Switch | None = None
+    look: Look | None = None  # None: grey; rows that share a look are told apart by hatching
     flags: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     argmax_env: Mapping[str, str] = field(default_factory=dict)
@@ -73,96 +101,132 @@ _ANCHOR = "above concurrency 1 a block after a batch change may use a neighbour'
 _FOLDED_LILICORR = r"LiLiCorr select folded into the draft cuda graph"
 
 
-def _lilicorr(name: str, title: str, **changes: object) -> Arm:
-    row: dict[str, object] = {
-        "algorithm": "DFLASH",
-        "checkpoint": "lilicorr",
-        "architectures": ("LiLiCorrDraftModel",),
-        "head": "LiLiCorrDraftSampler",
-        "sampling": "sampled",
-        "flags": _DFLASH,
-        "sampled_env": _SAMPLED_LILICORR,
-        "argmax_log": (r"LiLiCorr draft commit: greedy", _FOLDED_LILICORR),
-        "sampled_log": (r"LiLiCorr draft commit: sampled", _FOLDED_LILICORR),
-        "approximations": (_ANCHOR,),
-    }
-    return Arm(name=name, title=title, **{**row, **changes})  # type: ignore[arg-type]
+_DFLASH_ROW = Arm(
+    name="dflash",
+    title="DFlash",
+    algorithm="DFLASH",
+    checkpoint="dflash",
+    architectures=("DFlashDraftModel",),
+    head="_DflashDraftSampler",
+    flags=_DFLASH,
+    argmax_log=(r"DFLASH draft greedy head folded",),
+    look=Look("#999999", "s"),
+)
+_DFLASH2 = Arm(
+    name="dflash2",
+    title="DFlash2",
+    algorithm="DFLASH",
+    checkpoint="dflash2",
+    architectures=("DFlash2DraftModel",),
+    marks={"conv_kernel_size": True},
+    sizes=("selector_rank", "selector_top_k"),
+    tensors=(
+        "candidate_selector.predecessor_codebook",
+        "candidate_selector.successor_codebook",
+        "candidate_selector.hidden_projection.weight",
+    ),
+    head="_SelectorDraftSampler",
+    sampling="sampled",
+    switch=Switch("selector", "_selector_sampling_enabled"),
+    flags=_DFLASH,
+    argmax_log=(r"DFLASH selector decode folded .*sampling_enabled=True",),
+    sampled_log=(r"DFLASH selector decode folded .*sampling_enabled=True",),
+    look=Look("#E69F00", "o"),
+)
+_DOMINO = Arm(
+    name="domino",
+    title="Domino",
+    algorithm="DFLASH",
+    checkpoint="domino",
+    architectures=("DFlashDraftModel",),
+    marks={"projector_type": "domino"},
+    sizes=("gru_hidden_dim", "emb_dim"),
+    tensors=("prefix_gru.weight_ih_l0", "prefix_gru.weight_hh_l0", "embed_proj.0.weight", "embed_proj.2.weight"),
+    head="_DominoDraftSampler",
+    look=Look("#009E73", "^", (4, 1)),
+)
+_DSPARK_ROW = Arm(
+    name="dspark",
+    title="DSpark",
+    algorithm="DSPARK",
+    checkpoint="dspark",
+    architectures=("Qwen3DSparkModel", "DSparkDraftModel"),
+    sizes=("markov_rank",),
+    tensors=("markov_head.markov_w1.weight", "markov_head.markov_w2.weight"),
+    head="DsparkDraftSampler",
+    sampling="sampled",
+    switch=Switch("_greedy_draft", "_greedy_draft", sampled=False),
+    flags=_DSPARK,
+    argmax_env=_GREEDY_DSPARK,
+    argmax_log=(r"DSpark draft proposal \(greedy draft\) folded",),
+    sampled_log=(r"DSpark draft proposal \(sampling\) folded",),
+    look=Look("#0072B2", "D", (3, 1, 1, 1)),
+)
+_LILICORR = Arm(
+    name="lilicorr",
+    title="LiLiCorr",
+    algorithm="DFLASH",
+    checkpoint="lilicorr",
+    architectures=("LiLiCorrDraftModel",),
+    sizes=("lilicorr_candidate_topk", "lilicorr_num_layers", "lilicorr_num_heads", "lilicorr_factor_dim"),
+    tensors=("lilicorr.out_head.weight", "lilicorr.in_head.weight", "lilicorr.anchor_out_head.weight"),
+    head="LiLiCorrDraftSampler",
+    sampling="sampled",
+    switch=Switch("lilicorr", "_lilicorr_sampling_enabled"),
+    flags=_DFLASH,
+    sampled_env=_SAMPLED_LILICORR,
+    argmax_log=(r"LiLiCorr draft commit: greedy", _FOLDED_LILICORR),
+    sampled_log=(r"LiLiCorr draft commit: sampled", _FOLDED_LILICORR),
+    approximations=(_ANCHOR,),
+    look=Look("#D55E00", "v"),
+)
 
 
-def _dflash2(name: str, title: str, **changes: object) -> Arm:
-    row: dict[str, object] = {
-        "algorithm": "DFLASH",
-        "checkpoint": "dflash2",
-        "architectures": ("DFlash2DraftModel",),
-        "head": "_SelectorDraftSampler",
-        "sampling": "sampled",
-        "flags": _DFLASH,
-        "argmax_log": (r"DFLASH selector decode folded .*sampling_enabled=True",),
-        "sampled_log": (r"DFLASH selector decode folded .*sampling_enabled=True",),
-    }
-    return Arm(name=name, title=title, **{**row, **changes})  # type: ignore[arg-type]
-
-
-def _domino(name: str, title: str, pool: int, approximations: tuple[str, ...]) -> Arm:
-    return Arm(
-        name=name,
-        title=title,
-        algorithm="DFLASH",
-        checkpoint="domino",
-        architectures=("DFlashDraftModel",),
-        head="_DominoDraftSampler",
+def _domino(arm: Arm, pool: int) -> Arm:
+    """``arm`` with a pool of ``pool`` candidates shared by the block; 0: the whole vocabulary."""
+    return replace(
+        arm,
         flags=(*_DFLASH, "--speculative-domino-candidate-pool-size", str(pool)),
-        argmax_log=(
-            r"DFLASH Domino rollout folded",
-            rf"Domino rollout enabled .*candidate pool size={pool}\b",
-        ),
-        approximations=approximations,
+        argmax_log=(r"DFLASH Domino rollout folded", rf"Domino rollout enabled .*candidate pool size={pool}\b"),
+        approximations=(f"scores a pool of {pool:,} candidates instead of the vocabulary",) if pool else (),
     )
 
 
-def _dspark(name: str, title: str, **changes: object) -> Arm:
-    row: dict[str, object] = {
-        "algorithm": "DSPARK",
-        "checkpoint": "dspark",
-        "architectures": ("Qwen3DSparkModel", "DSparkDraftModel"),
-        "head": "DsparkDraftSampler",
-        "sampling": "sampled",
-        "flags": _DSPARK,
-        "argmax_env": _GREEDY_DSPARK,
-        "argmax_log": (r"DSpark draft proposal \(greedy draft\) folded",),
-        "sampled_log": (r"DSpark draft proposal \(sampling\) folded",),
-    }
-    return Arm(name=name, title=title, **{**row, **changes})  # type: ignore[arg-type]
-
-
 _ROWS = (
-    Arm(name="ar", title="AR"),
-    Arm(
-        name="dflash",
-        title="DFlash",
-        algorithm="DFLASH",
-        checkpoint="dflash",
-        architectures=("DFlashDraftModel",),
-        head="_DflashDraftSampler",
-        flags=_DFLASH,
-        argmax_log=(r"DFLASH draft greedy head folded",),
-    ),
-    _dflash2("dflash2", "DFlash2"),
-    _dflash2(
-        "dflash2-argmax",
-        "DFlash2 (argmax)",
+    Arm(name="ar", title="AR", look=Look("#000000", "x", (1, 1))),
+    _DFLASH_ROW,
+    _DFLASH2,
+    replace(
+        _DFLASH2,
+        name="dflash2-argmax",
+        title="DFlash2 (argmax)",
         sampling="argmax",
         patches=("dflash2_argmax",),
         argmax_log=(r"DFLASH selector decode folded .*sampling_enabled=False",),
     ),
-    _domino("domino", "Domino", 2048, ("scores a pool of 2,048 candidates instead of the vocabulary",)),
-    _domino("domino-full", "Domino (full vocabulary)", 0, ()),
-    _dspark("dspark", "DSpark"),
-    _dspark("dspark-argmax", "DSpark (argmax)", sampling="argmax"),
-    _lilicorr("lilicorr", "LiLiCorr"),
-    _lilicorr("lilicorr-argmax", "LiLiCorr (argmax)", sampling="argmax"),
-    _lilicorr("lilicorr-conv", "LiLiCorr + conv", checkpoint="lilicorr-conv"),
-    _lilicorr("lilicorr-exact", "LiLiCorr (exact path)", sampling="argmax", patches=("lilicorr_exact",)),
+    replace(_DFLASH2, name="dflash2-noconv", title="DFlash2 without conv", checkpoint="dflash2-noconv", marks={}),
+    _domino(_DOMINO, 2048),
+    _domino(replace(_DOMINO, name="domino-full", title="Domino (full vocabulary)"), 0),
+    _DSPARK_ROW,
+    replace(_DSPARK_ROW, name="dspark-argmax", title="DSpark (argmax)", sampling="argmax"),
+    _LILICORR,
+    replace(_LILICORR, name="lilicorr-argmax", title="LiLiCorr (argmax)", sampling="argmax"),
+    replace(
+        _LILICORR,
+        name="lilicorr-conv",
+        title="LiLiCorr + conv",
+        checkpoint="lilicorr-conv",
+        marks={"conv_kernel_size": True},
+        look=Look("#CC79A7", "P", (5, 2)),
+    ),
+    replace(
+        _LILICORR,
+        name="lilicorr-exact",
+        title="LiLiCorr (exact path)",
+        sampling="argmax",
+        patches=("lilicorr_exact",),
+        look=Look("#56B4E9", "*", (1, 1)),
+    ),
     Arm(
         name="eagle3",
         title="EAGLE-3",
@@ -195,9 +259,10 @@ _ROWS = (
         checkpoint="standalone",
         needs=("cuda", "draft_model"),
     ),
-    _dspark(
-        "dspark-scheduled",
-        "DSpark (confidence-scheduled)",
+    replace(
+        _DSPARK_ROW,
+        name="dspark-scheduled",
+        title="DSpark (confidence-scheduled)",
         env={"SGLANG_RAGGED_VERIFY_MODE": "compact"},
         argmax_log=(r"DSpark ragged-verify scheduler enabled \(mode=compact",),
         sampled_log=(r"DSpark ragged-verify scheduler enabled \(mode=compact",),

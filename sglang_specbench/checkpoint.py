@@ -11,20 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sglang_specbench.arms import DRAFTED, WINDOW, Arm
+from sglang_specbench.checkpoint_kind import block_drafters, kind, setting
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import open_file, read_object, reading
 
-SELECTOR = (
-    "candidate_selector.predecessor_codebook",
-    "candidate_selector.successor_codebook",
-    "candidate_selector.hidden_projection.weight",
-)
 REMEDY = "export the checkpoint again, or download it again"
 TENSORS_BYTES = 1 << 40  # of one safetensors file
 MOST_LAYERS = 10_000
 INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.safetensors")
-_KINDS = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
 
 
 def check(folder: Path, arm: Arm, target: Path | None) -> None:
@@ -40,8 +35,7 @@ def check(folder: Path, arm: Arm, target: Path | None) -> None:
     if target is not None:
         _check_target(path, config, target / "config.json")
     tensor_names(folder)  # a download that broke off is named here, not by a server that dies
-    if _kind(config) == "dflash2":
-        _check_selector(folder, config)
+    _check_own(folder, config, arm)
 
 
 def check_target(folder: Path) -> None:
@@ -119,28 +113,12 @@ def _check_architecture(path: Path, config: Mapping[str, Any], arm: Arm) -> None
         raise UserError(
             f"{path}: architectures: {names[0]!r}, arm {arm.name!r} needs {wanted}", "name its own checkpoint"
         )
-    kind = _kind(config)
-    if arm.checkpoint in _KINDS and kind != arm.checkpoint:
+    found = kind(config)
+    if arm.checkpoint in block_drafters() and found != arm.checkpoint:
         raise UserError(
-            f"{path}: this is a {kind!r} checkpoint, arm {arm.name!r} needs {arm.checkpoint!r}",
+            f"{path}: this is a {found!r} checkpoint, arm {arm.name!r} needs {arm.checkpoint!r}",
             "name its own checkpoint, or rename the drafter in the sweep",
         )
-
-
-def _kind(config: Mapping[str, Any]) -> str:
-    """Which of our checkpoints a config describes; "" for an architecture that is not ours."""
-    architecture = (config.get("architectures") or [""])[0]
-    nested = _nested(config)
-    if architecture == "LiLiCorrDraftModel":
-        return "lilicorr-conv" if nested.get("conv_kernel_size") else "lilicorr"
-    if architecture == "DFlashDraftModel":
-        domino = _either(config, "projector_type") == "domino"
-        return "domino" if domino else "dflash"
-    return {
-        "DFlash2DraftModel": "dflash2",
-        "Qwen3DSparkModel": "dspark",
-        "DSparkDraftModel": "dspark",
-    }.get(architecture, "")
 
 
 def _check_rope(path: Path, config: Mapping[str, Any]) -> None:
@@ -155,7 +133,7 @@ def _check_rope(path: Path, config: Mapping[str, Any]) -> None:
 def _check_block(path: Path, config: Mapping[str, Any], arm: Arm) -> None:
     """DFLASH counts the anchor in block_size, DSPARK does not (SGLang ``speculative_hook.py``)."""
     wanted = {"DFLASH": WINDOW, "DSPARK": DRAFTED}.get(arm.algorithm)
-    found = _either(config, "block_size")
+    found = setting(config, "block_size")
     if wanted and found != wanted:
         raise UserError(
             f"{path}: block_size: {str(found)[:80]}, arm {arm.name!r} is served with {wanted}",
@@ -173,24 +151,18 @@ def _check_target(path: Path, config: Mapping[str, Any], target: Path) -> None:
             )
 
 
-def _check_selector(folder: Path, config: Mapping[str, Any]) -> None:
-    nested = _nested(config)
-    for key in ("selector_rank", "selector_top_k"):
-        value = nested.get(key)
-        if not isinstance(value, int) or value < 1:
-            raise UserError(f"{folder / 'config.json'}: dflash_config.{key} is missing or no number", REMEDY)
-    missing = sorted(set(SELECTOR) - tensor_names(folder))
+def _check_own(folder: Path, config: Mapping[str, Any], arm: Arm) -> None:
+    """What the arm's row demands beyond any drafter: the sizes of its head, and tensors that SGLang would not miss."""
+    for key in arm.sizes:
+        value = setting(config, key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise UserError(
+                f"{folder / 'config.json'}: {key}: {str(value)[:80]}, arm {arm.name!r} needs a positive whole number",
+                REMEDY,
+            )
+    missing = sorted(set(arm.tensors) - tensor_names(folder))
     if missing:
         raise UserError(
-            f"{folder}: no tensor {missing[0]!r}: SGLang would serve plain argmax as DFlash2",
+            f"{folder}: no tensor {missing[0]!r}: SGLang would serve arm {arm.name!r} without it and say nothing",
             "export the checkpoint again; specbench check lists every key",
         )
-
-
-def _nested(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    return config.get("dflash_config") or {}
-
-
-def _either(config: Mapping[str, Any], key: str) -> Any:
-    """A key that SGLang reads from ``dflash_config`` first, then from the top level."""
-    return _nested(config).get(key, config.get(key))

@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from sglang_specbench.checkpoint_kind import block_drafters
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("sglang_specbench", "drafters", "harness", "plots")
 HEAVY = ("torch", "sglang", "transformers", "pandas", "matplotlib")
-DRAFTERS = ("dflash", "dflash2", "domino", "dspark", "lilicorr")
+DRAFTERS = sorted({name.removesuffix("-conv") for name in block_drafters()})
 
 
 @pytest.mark.parametrize("drafter", DRAFTERS)
 def test_every_drafter_folder_has_the_same_files(drafter):
     files = {p.name for p in (ROOT / "drafters" / drafter).iterdir() if p.name != "__pycache__"}
-    assert files == {"__init__.py", "head.py", "loss.py", "recipe.toml", "README.md"}
+    assert files == {
+        "__init__.py", "head.py", "loss.py", "tensors.py", "config_checks.py", "recipe.toml", "README.md",
+    }  # fmt: skip
 
 
 def rooms(package: str) -> set[str]:

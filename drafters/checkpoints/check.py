@@ -1,7 +1,8 @@
 """Find what SGLang 0.5.23 would not tell you about a drafter checkpoint: a wrong name leaves random weights behind.
 
-Two sides: config.json (`traps`), and the tensors, whose names, shapes, types and values are compared with the list that
-config.json implies (`keys`). A finding is something wrong with its remedy; unreadable files are `UserError`.
+Two sides: config.json (`config_checks`), and the tensors, whose names, shapes, types and values are compared with the
+list that config.json implies (`tensor_shapes`). A finding is something wrong with its remedy; unreadable files are
+`UserError`.
 """
 
 from collections.abc import Iterator
@@ -10,9 +11,11 @@ from typing import Any
 
 from safetensors import safe_open
 
-from drafters.checkpoints.config_checks import Finding, config_findings
-from drafters.model.tensor_shapes import expected, kind
+from drafters.checkpoints.config_checks import config_findings
+from drafters.model.finding import Finding
+from drafters.model.tensor_shapes import expected
 from sglang_specbench.checkpoint import read_config as read_config_file
+from sglang_specbench.checkpoint_kind import kind
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import reading
 

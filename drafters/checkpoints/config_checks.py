@@ -1,46 +1,28 @@
 """What a drafter's config.json can have wrong that SGLang 0.5.23 loads anyway, or refuses only minutes later.
 
-Each trap is a generator over (config, target config or None) that yields findings with the remedy. Only the two JSON
+Each trap is a generator over (config, target config or None) that yields findings with the remedy; a head's stand in
+its arm's folder (``config_checks.head_findings``). Only the two JSON
 files are looked at; the tensors are `check`'s. Sources: SGLang's ``speculative/dflash_utils.py``,
 ``dspark_components/dspark_config.py``, ``models/{dflash,dspark,lilicorr}.py``; transformers' ``Qwen3Config``.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from drafters.model.tensor_shapes import kind, setting
+from drafters.model.finding import Config, Finding, is_count
+from drafters.model.registry import package, submodule
 from sglang_specbench.arms import DRAFTED, WINDOW
-
-Config = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing wrong: where it stands, what it does, how to mend it."""
-
-    where: str
-    problem: str
-    remedy: str
+from sglang_specbench.checkpoint_kind import block_drafters, kind, row, setting
 
 
 def config_findings(config: Config, target: Config | None) -> list[Finding]:
     """Every config trap that ``config`` falls into; those that need the target are left out without one."""
     if not kind(config):
-        known = "DFlashDraftModel, DFlash2DraftModel, Qwen3DSparkModel, LiLiCorrDraftModel"
+        known = ", ".join(dict.fromkeys(row(name).architectures[0] for name in block_drafters()))
         problem = f"SGLang has no block drafter {config.get('architectures')}"
         return [Finding("architectures", problem, f"write one of {known} (Domino is DFlashDraftModel)")]
     found = [finding for trap in _TRAPS for finding in trap(config)]
-    found += _HEADS.get(kind(config), _no_trap)(config)
+    found += submodule(kind(config), "config_checks").head_findings(config)
     return found + ([f for trap in _BESIDE_TARGET for f in trap(config, target)] if target else [])
-
-
-def _no_trap(_config: Config) -> Iterator[Finding]:
-    yield from ()
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _sizes(config: Config) -> Iterator[Finding]:
@@ -48,7 +30,7 @@ def _sizes(config: Config) -> Iterator[Finding]:
         "hidden_size num_hidden_layers num_attention_heads num_key_value_heads head_dim intermediate_size vocab_size"
     )
     for name in names.split():
-        if not _is_count(config.get(name)):
+        if not is_count(config.get(name)):
             yield Finding(name, "missing or not a positive integer", "write it at the top level")
 
 
@@ -83,7 +65,8 @@ def _mask(config: Config) -> Iterator[Finding]:
 
 def _block(config: Config) -> Iterator[Finding]:
     block = setting(config, "block_size")
-    wanted, counts = (DRAFTED, "drafted tokens") if kind(config) == "dspark" else (WINDOW, "slots, the anchor's too")
+    anchor = package(kind(config)).Settings.counts_anchor
+    wanted, counts = (WINDOW, "slots, the anchor's too") if anchor else (DRAFTED, "drafted tokens")
     if block != wanted:
         yield Finding(
             "block_size",
@@ -133,85 +116,6 @@ def _conv(config: Config) -> Iterator[Finding]:
 _TRAPS: tuple[Callable[[Config], Iterator[Finding]], ...] = (
     _sizes, _rope, _layers, _mask, _block, _attention, _dtype, _conv,
 )  # fmt: skip
-
-
-def _power_of_two(name: str, value: Any, most: int) -> Iterator[Finding]:
-    if not _is_count(value) or value & (value - 1) or value > most:
-        yield Finding(
-            f"dflash_config.{name}",
-            f"{value!r}: the walk's kernel takes a power of two up to {most}",
-            "train with 4, 8 or 16 candidates",
-        )
-
-
-def _dflash2(config: Config) -> Iterator[Finding]:
-    nested = config.get("dflash_config", {})
-    if not _is_count(nested.get("selector_rank")):
-        yield Finding(
-            "dflash_config.selector_rank",
-            "absent: DFlash2DraftModel has no drafter without its selector",
-            "write selector_rank and selector_top_k",
-        )
-    yield from _power_of_two("selector_top_k", nested.get("selector_top_k"), 16)
-
-
-def _domino(config: Config) -> Iterator[Finding]:
-    if not isinstance(setting(config, "shift_label"), bool):
-        yield Finding(
-            "dflash_config.shift_label",
-            f"{setting(config, 'shift_label')!r}: which row predicts which token must be said",
-            "write true (row k predicts token k+1) or false, as trained",
-        )
-    if setting(config, "pure_draft_prefix_len") != 1:
-        yield Finding(
-            "dflash_config.pure_draft_prefix_len",
-            f"{setting(config, 'pure_draft_prefix_len')!r}: SGLang corrects from the second token on",
-            "train with 1 and write 1",
-        )
-    for name in ("gru_hidden_dim", "emb_dim"):
-        nested, top = config.get("dflash_config", {}).get(name), config.get(name)
-        if not _is_count(setting(config, name)) or (nested and top and nested != top):
-            yield Finding(f"dflash_config.{name}", "absent, or unlike its top-level copy", "write it once, nested")
-
-
-def _dspark(config: Config) -> Iterator[Finding]:
-    wanted: dict[str, Callable[[Any], bool]] = {
-        "markov_rank": _is_count,
-        "markov_head_type": ("vanilla", "gated", "rnn").__contains__,
-        "enable_confidence_head": lambda value: isinstance(value, bool),
-        "confidence_head_with_markov": lambda value: isinstance(value, bool),
-        "sample_from_anchor": lambda value: value is True,
-    }
-    for name, fits in wanted.items():
-        if not fits(config.get(name)):
-            yield Finding(
-                name,
-                f"{config.get(name, 'absent')!r} at the top level, where alone the head's builder looks",
-                "write it at the top level, not inside dflash_config or dspark_config",
-            )
-
-
-def _lilicorr(config: Config) -> Iterator[Finding]:
-    nested = config.get("dflash_config", {})
-    names = "candidate_topk hidden_size num_layers num_heads mlp_ratio factor_dim vector_eps logit_scale"
-    for name in (f"lilicorr_{name}" for name in names.split()):
-        if not isinstance(nested.get(name), int | float):
-            yield Finding(
-                f"dflash_config.{name}", "absent: SGLang has no default", "write the value it was trained with"
-            )
-    if nested.get("lilicorr_embedding_scale", 1) != 1:
-        yield Finding(
-            "dflash_config.lilicorr_embedding_scale",
-            "SGLang knows no such key and would compute another function",
-            "export the training run, which moves the scale into token_proj.weight",
-        )
-    yield from _power_of_two("lilicorr_candidate_topk", nested.get("lilicorr_candidate_topk"), 16)
-    width = nested.get("lilicorr_hidden_size") or config.get("hidden_size", 0)
-    if width % (nested.get("lilicorr_num_heads") or 1):
-        yield Finding("dflash_config.lilicorr_num_heads", f"does not divide the width {width}", "choose a divisor")
-
-
-_HEADS = {"dflash2": _dflash2, "domino": _domino, "dspark": _dspark, "lilicorr": _lilicorr}
 
 
 def _same_sizes(config: Config, target: Config) -> Iterator[Finding]:

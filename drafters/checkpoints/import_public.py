@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from drafters.checkpoints.check import read_config
-from drafters.model.tensor_shapes import DSPARK, setting
+from sglang_specbench.arms import ARMS
+from sglang_specbench.checkpoint_kind import setting
 from sglang_specbench.errors import UserError
 
 _RENAMES = (
@@ -80,8 +81,8 @@ def _dspark_config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[s
         "sample_from_anchor": setting(config, "sample_from_anchor") is not False,
     }
     architecture = (config.get("architectures") or [""])[0]
-    architectures = [architecture if architecture in DSPARK else DSPARK[0]]
-    return {**config, **implied, "architectures": architectures}
+    known = ARMS["dspark"].architectures
+    return {**config, **implied, "architectures": [architecture if architecture in known else known[0]]}
 
 
 def _markov_type(tensors: dict[str, Tensor]) -> str:

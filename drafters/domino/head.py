@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from drafters.model.config import DrafterConfig
 from drafters.model.proposal import Drafting, Proposal
-from drafters.model.tensor_shapes import setting
+from sglang_specbench.checkpoint_kind import setting
 
 _STD = 0.02
 
@@ -37,7 +37,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, config: Mapping[str, Any]) -> "Settings":
-        return cls(**{name: setting(dict(config), name) for name in ("shift_label", "gru_hidden_dim", "emb_dim")})
+        return cls(**{name: setting(config, name) for name in ("shift_label", "gru_hidden_dim", "emb_dim")})
 
     def to_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Keys of the top level and of ``dflash_config``."""

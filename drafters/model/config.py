@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from drafters.model.registry import package
-from drafters.model.tensor_shapes import kind, setting
 from sglang_specbench.arms import DRAFTED
+from sglang_specbench.checkpoint_kind import kind, setting
 from sglang_specbench.config import from_dict, near_name
 from sglang_specbench.errors import UserError
 
@@ -117,16 +117,11 @@ class DrafterConfig:
     @classmethod
     def from_json(cls, config: Mapping[str, Any]) -> "DrafterConfig":
         """Read a config.json that `to_json` (or SGLang) would; `UserError` naming a missing or wrong key."""
-        arm = kind(dict(config))
-        nested = config.get("dflash_config", {})
+        arm = kind(config)
         if not arm:
             raise UserError(f"config.json: no block drafter {config.get('architectures')}", "see specbench check")
-        if arm == "lilicorr" and nested.get("conv_kernel_size"):
-            arm = "lilicorr-conv"
-        if arm == "dflash2" and not nested.get("conv_kernel_size"):
-            arm = "dflash2-noconv"
         fields = [f.name for f in dataclasses.fields(cls) if f.name not in ("arm", "head", "rope_theta")]
-        found = {name: setting(dict(config), name) for name in fields}
+        found = {name: setting(config, name) for name in fields}
         values = {name: value for name, value in found.items() if value is not None}
         try:
             head = package(arm).Settings.from_json(config)

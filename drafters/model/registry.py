@@ -1,8 +1,10 @@
 """Which folder holds an arm's drafter, and the settings it is trained with.
 
-Knows names: an arm is a folder of this package with ``head.py`` (``Head``, ``Settings``), ``loss.py`` (``loss``,
-``Weights``) and ``recipe.toml``; the suffix ``-conv`` adds that recipe's ``[conv]`` table (the grouped convolution in
-the backbone), ``-noconv`` leaves the convolution of the recipe out. Not here: what all arms share in training.
+Knows names: an arm is a row of ``ARMS`` with a head, and a folder of this package with ``head.py`` (``Head``,
+``Settings``), ``loss.py`` (``loss``, ``Weights``), ``tensors.py`` (``head_tensors``), ``config_checks.py``
+(``head_findings``) and ``recipe.toml``; the suffix ``-conv`` adds that recipe's ``[conv]`` table (the grouped
+convolution in the backbone), ``-noconv`` leaves the recipe's convolution out. Not here: what all arms share in
+training (`contract`).
 """
 
 import importlib
@@ -14,10 +16,11 @@ from types import ModuleType
 from typing import Any
 
 from drafters.model.losses import LossFunction
+from sglang_specbench.checkpoint_kind import block_drafters
 from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
 
-DRAFTERS = ("dflash", "dflash2", "dflash2-noconv", "domino", "dspark", "lilicorr", "lilicorr-conv")
+DRAFTERS = block_drafters()
 _CONV, _NO_CONV = "-conv", "-noconv"
 
 
@@ -43,6 +46,11 @@ def package(arm: str) -> ModuleType:
     if arm not in DRAFTERS:
         raise UserError(f"unknown drafter {arm!r}", near_name(arm, DRAFTERS))
     return importlib.import_module(f"drafters.{arm.removesuffix(_CONV).removesuffix(_NO_CONV)}")
+
+
+def submodule(arm: str, name: str) -> ModuleType:
+    """A file of ``arm``'s folder that its ``__init__`` does not pass on: ``tensors``, ``config_checks``."""
+    return importlib.import_module(f"{package(arm).__name__}.{name}")
 
 
 def load_recipe(arm: str, path: Path | None = None) -> Recipe:

@@ -1,41 +1,31 @@
 """The tensors that SGLang 0.5.23 loads for a drafter: name -> shape, worked out from config.json alone.
 
-Written from SGLang's loaders (``models/dflash.py``, ``models/lilicorr.py``, ``models/dspark.py``), not from our
-modules, so that it can find a fault in either. SGLang itself compares names for the heads of LiLiCorr and Domino only.
-
-Shapes: H hidden, V vocabulary, m captured target layers, I intermediate, T taps, r rank, G GRU width, E bottleneck,
-h/d/f LiLiCorr hidden/factor/MLP width, K candidates, B block with its anchor.
+Here the backbone's; a head's stand in its arm's folder (``tensors.head_tensors``). Written from SGLang's loaders
+(``models/dflash.py``, ``models/lilicorr.py``, ``models/dspark.py``), not from our modules, so that it can find a fault
+in either. SGLang itself compares names for the heads of LiLiCorr and Domino only.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+from drafters.model.registry import submodule
+from sglang_specbench.checkpoint_kind import kind, setting
+
 Shape = tuple[int, ...]
-DSPARK = ("Qwen3DSparkModel", "DSparkDraftModel")
-
-
-def kind(config: dict[str, Any]) -> str:
-    """Which loader reads the checkpoint: dflash, dflash2, domino, dspark or lilicorr; "" when none does."""
-    architecture = (config.get("architectures") or [""])[0]
-    if architecture == "DFlashDraftModel":
-        return "domino" if setting(config, "projector_type") == "domino" else "dflash"
-    if architecture in DSPARK:
-        return "dspark"
-    return {"DFlash2DraftModel": "dflash2", "LiLiCorrDraftModel": "lilicorr"}.get(architecture, "")
-
-
-def setting(config: dict[str, Any], name: str) -> Any:
-    """``name`` from ``dflash_config`` first, then from the top level, as SGLang's parser reads it; None if absent."""
-    return config.get("dflash_config", {}).get(name, config.get(name))
 
 
 def expected(config: dict[str, Any]) -> dict[str, Shape]:
     """Every tensor of the checkpoint; ``KeyError`` or ``TypeError`` when config.json lacks a size."""
-    head = {"dflash2": _selector, "domino": _domino, "dspark": _dspark, "lilicorr": _lilicorr}
-    shapes = _backbone(config)
-    if kind(config) in head:
-        shapes |= head[kind(config)](config)
-    return shapes
+    return _backbone(config) | _head(kind(config))(config)
+
+
+def _head(checkpoint: str) -> Callable[[dict[str, Any]], dict[str, Shape]]:
+    """``head_tensors`` of the arm's folder; no head for what no arm loads."""
+    if not checkpoint:
+        return lambda _config: {}
+    found: Callable[[dict[str, Any]], dict[str, Shape]] = submodule(checkpoint, "tensors").head_tensors
+    return found
 
 
 def head_parameters(config: dict[str, Any]) -> int:
@@ -79,75 +69,3 @@ def _conv(config: dict[str, Any], hidden: int) -> dict[str, Shape]:
         return {}
     shapes = {"base_kernel": (2, taps, hidden), "kernel_projection.weight": (2 * taps * hidden // group, hidden)}
     return {f"{side}.{name}": shape for side in ("attention_conv", "mlp_conv") for name, shape in shapes.items()}
-
-
-def _selector(config: dict[str, Any]) -> dict[str, Shape]:
-    rank, vocab = config["dflash_config"]["selector_rank"], config["vocab_size"]
-    return {
-        "candidate_selector.predecessor_codebook": (vocab, rank),
-        "candidate_selector.successor_codebook": (vocab, rank),
-        "candidate_selector.hidden_projection.weight": (rank, config["hidden_size"]),
-    }
-
-
-def _domino(config: dict[str, Any]) -> dict[str, Shape]:
-    hidden, vocab = config["hidden_size"], config["vocab_size"]
-    gru, bottleneck = setting(config, "gru_hidden_dim"), setting(config, "emb_dim")
-    return {
-        "prefix_gru.weight_ih_l0": (3 * gru, hidden),
-        "prefix_gru.weight_hh_l0": (3 * gru, gru),
-        "embed_proj.0.weight": (bottleneck, hidden + gru),
-        "embed_proj.2.weight": (vocab, bottleneck),
-    }
-
-
-def _dspark(config: dict[str, Any]) -> dict[str, Shape]:
-    hidden, vocab, rank = config["hidden_size"], config["vocab_size"], config["markov_rank"]
-    shapes: dict[str, Shape] = {
-        "markov_head.markov_w1.weight": (vocab, rank),
-        "markov_head.markov_w2.weight": (vocab, rank),
-    }
-    if config["markov_head_type"] == "gated":
-        shapes |= {"markov_head.gate_proj.weight": (rank, hidden + rank), "markov_head.gate_proj.bias": (rank,)}
-    if config["markov_head_type"] == "rnn":
-        shapes["markov_head.joint_proj.weight"] = (3 * rank, 2 * rank + hidden)
-        shapes["markov_head.joint_proj.bias"] = (3 * rank,)
-    if config.get("enable_confidence_head", True):
-        width = hidden + rank if config["confidence_head_with_markov"] else hidden
-        shapes |= {"confidence_head.proj.weight": (1, width), "confidence_head.proj.bias": (1,)}
-    return shapes
-
-
-def _lilicorr(config: dict[str, Any]) -> dict[str, Shape]:
-    nested, width, block = config["dflash_config"], config["hidden_size"], setting(config, "block_size")
-    h = nested["lilicorr_hidden_size"] or width
-    d, f = nested["lilicorr_factor_dim"], int(h * nested["lilicorr_mlp_ratio"])
-    heads = nested["lilicorr_num_heads"]
-    shapes: dict[str, Shape] = {
-        "feature_norm.weight": (5,),
-        "feature_norm.bias": (5,),
-        "slot_embedding": (1, 1, block - 1, 1, h),
-        "rank_embedding": (1, 1, 1, nested["lilicorr_candidate_topk"], h),
-        "relative_slot_bias": (heads, 2 * block - 1),
-        "same_slot_bias": (heads,),
-        "output_norm.weight": (h,),
-        "anchor_norm.weight": (h,),
-    }
-    linears = {
-        "pass_hidden_proj": (h, width),
-        "context_proj": (h, width),
-        "feature_mlp.up_proj": (h, 5),
-        "feature_mlp.down_proj": (h, h),
-        "factor_input_proj": (h, 3 * h),
-        **dict.fromkeys(("out_head", "in_head", "anchor_out_head"), (d, h)),
-    }
-    if h != width:
-        linears["token_proj"] = (h, width)
-    for index in range(nested["lilicorr_num_layers"]):
-        at = f"layers.{index}"
-        shapes |= {f"{at}.attn_norm.weight": (h,), f"{at}.mlp_norm.weight": (h,)}
-        shapes |= {f"{at}.attn.in_proj_weight": (3 * h, h), f"{at}.attn.in_proj_bias": (3 * h,)}
-        linears |= {f"{at}.attn.out_proj": (h, h), f"{at}.mlp.up_proj": (f, h), f"{at}.mlp.down_proj": (h, f)}
-    for name, (rows, columns) in linears.items():
-        shapes |= {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-    return {f"lilicorr.{name}": shape for name, shape in shapes.items()}

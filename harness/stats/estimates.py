@@ -56,7 +56,7 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
                 whole += [_slim(m) for m in found]
             _settle(results, found)
     results.per_cell, results.prompt_counts = pd.DataFrame([_line(m) for m in whole]), counts
-    headcost.add(results, _blocks(whole))
+    headcost.add(results, _blocks(whole, "block_ms"), _blocks(whole, "decode_block_ms"))
     average.add(results, KEPT)
     results.gaps = gaps(lacking, seeds)
     _doubt(results, whole)
@@ -185,8 +185,8 @@ def _doubt(results: Results, whole: Sequence[Measured]) -> None:
 
 
 def _slim(m: Measured) -> Measured:
-    """Only what is needed after its panel is gone: point values, and the block time's draws."""
-    draws = {name: d if name == "block_ms" else d[:1] for name, d in m.draws.items()}
+    """Only what is needed after its panel is gone: point values, and the draws of both block times."""
+    draws = {name: d if name.endswith("block_ms") else d[:1] for name, d in m.draws.items()}
     return replace(m, draws=draws)
 
 
@@ -196,10 +196,10 @@ def _line(m: Measured) -> dict[str, object]:
     return {**asdict(m.setting), **{k: getattr(m.cell, k) for k in keys}, **values}
 
 
-def _blocks(whole: Sequence[Measured]) -> dict[tuple[Setting, str], Draws]:
+def _blocks(whole: Sequence[Measured], quantity: str) -> dict[tuple[Setting, str], Draws]:
     """Block-time draws by setting and allocation, seeds averaged."""
     found: dict[tuple[Setting, str], list[Draws]] = defaultdict(list)
     for m in whole:
-        if "block_ms" in m.draws:
-            found[m.setting, m.cell.allocation].append(m.draws["block_ms"])
+        if quantity in m.draws:
+            found[m.setting, m.cell.allocation].append(m.draws[quantity])
     return {key: mean(draws) for key, draws in found.items()}

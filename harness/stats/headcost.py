@@ -3,6 +3,10 @@
 Median over the benchmarks of an arm's block time, greedy, concurrency 1, minus the same median of the DFlash control in
 the same allocation; HumanEval is left out, because its prefill is not small beside its decode. The share is the head's
 part of the arm's own block. Works on printed numbers as well, where block time = tau / throughput.
+
+The paper's block time holds the prefill, and a faster drafter shares its prefill out among fewer blocks, so with short
+answers the difference is not the head's alone. The same subtraction on decode-only block times stands beside it, and
+where the two intervals do not touch, a caution says so.
 """
 
 from collections import defaultdict
@@ -10,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from harness.stats.estimate import Draws, Missing, from_draws
+from harness.stats.estimate import Draws, Estimate, Missing, from_draws
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
 
@@ -20,6 +24,9 @@ METHODS = {
     "head_ms": "median block time - DFlash's, same allocation",
     "head_share_pct": "100 * head / median block time",
 }
+PRINTED_MS = 0.001  # the last digit of Table 3
+DECODE = "head_decode_ms"
+DECODE_METHOD = "median decode-only block time - DFlash's, same allocation"
 
 
 def eligible(setting: Setting) -> bool:
@@ -65,16 +72,39 @@ def _mean(found: list[dict[str, Draws]]) -> dict[str, Draws]:
     return {name: np.mean([f[name] for f in complete], axis=0) for name in complete[0]}
 
 
-def add(results: Results, blocks: Mapping[tuple[Setting, str], Draws]) -> None:
-    """Put the costs into ``results``."""
+def add(
+    results: Results, blocks: Mapping[tuple[Setting, str], Draws], decode: Mapping[tuple[Setting, str], Draws]
+) -> None:
+    """Put the costs into ``results``: the paper's from ``blocks``, and beside it that from decode-only block times."""
+    beside = head_costs({key: draws for key, draws in decode.items() if np.isfinite(draws[0])})
     for setting, draws in head_costs(blocks).items():
-        sets = {s.benchmark for s, _ in blocks if eligible(s) and place(s.target, s.arm) == setting}
         for name, method in METHODS.items():
-            found = draws.get(name)
-            results.put(
-                setting,
-                name,
-                Missing(f"no {CONTROL} control in the same allocation")
-                if found is None
-                else from_draws(found, len(sets), f"{method} ({len(sets)} benchmarks)"),
-            )
+            results.put(setting, name, _estimate(draws.get(name), method, _benchmarks(blocks, setting)))
+        own = beside.get(setting, {}).get("head_ms")
+        results.put(setting, DECODE, _estimate(own, DECODE_METHOD, _benchmarks(decode, setting)))
+        if said := _apart(results.get(setting, "head_ms"), results.get(setting, DECODE)):
+            results.cautions[setting] = (*results.cautions.get(setting, ()), said)
+
+
+def _benchmarks(blocks: Mapping[tuple[Setting, str], Draws], setting: Setting) -> int:
+    return len({s.benchmark for s, _ in blocks if eligible(s) and place(s.target, s.arm) == setting})
+
+
+def _estimate(draws: Draws | None, method: str, benchmarks: int) -> Estimate | Missing:
+    if draws is None:
+        return Missing(f"no {CONTROL} control in the same allocation")
+    return from_draws(draws, benchmarks, f"{method} ({benchmarks} benchmarks)")
+
+
+def _apart(paper: Estimate | Missing, decode: Estimate | Missing) -> str:
+    """The caution, if both have intervals and these are more than a printed digit apart; "" otherwise."""
+    if isinstance(paper, Missing) or isinstance(decode, Missing):
+        return ""
+    if paper.low is None or paper.high is None or decode.low is None or decode.high is None:
+        return ""
+    if paper.low <= decode.high + PRINTED_MS and decode.low <= paper.high + PRINTED_MS:
+        return ""
+    return (
+        f"head cost: {paper.value:.3f} ms by the paper's block time, {decode.value:.3f} ms without prefill, and their "
+        "intervals do not touch: the answers are too short for the paper's"
+    )

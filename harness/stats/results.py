@@ -9,7 +9,7 @@ quantity as a pandas frame. Quantities:
   speedup                                          over AR of the same allocation
   block_ms, decode_block_ms, decode_token_ms       ``speed.METHODS``
   tau_sd, throughput_sd                            sample standard deviation over seeds
-  head_ms, head_share_pct                          ``headcost``; benchmark = ``setting.AVERAGE``
+  head_ms, head_share_pct, head_decode_ms          ``headcost``; benchmark = ``setting.AVERAGE``
   predicted, residual, residual_*                  ``closure``
 """
 

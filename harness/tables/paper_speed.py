@@ -118,12 +118,15 @@ def pair_slots(results: Results, arms: list[str], ar: bool = False) -> list[Slot
 
 
 def table3(results: Results) -> Table:
-    """Head cost by subtraction, and its share of the block."""
+    """Head cost by subtraction, and its share of the block; of a measured run also without prefill."""
+    columns = [("head, ms", "head_ms", 3), ("% of block", "head_share_pct", 1)]
+    if results.cells is not None:
+        columns.insert(1, ("decode only, ms", "head_decode_ms", 3))
     arms = [a for a in arms_with(results, "head_ms", lambda s: s.benchmark == AVERAGE) if a != "dflash"]
     slots = [
         Slot(column=Column(group=target, name=name, decimals=decimals), quantity=quantity, where={"target": target})
         for target in results.targets()
-        for name, quantity, decimals in (("head, ms", "head_ms", 3), ("% of block", "head_share_pct", 1))
+        for name, quantity, decimals in columns
     ]
     lines = [
         ("", title_of(results, arm), Setting(target="", arm=arm, benchmark=AVERAGE, temperature=0.0)) for arm in arms

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from sglang_specbench import __version__
+from sglang_specbench.arms import ARMS, Arm
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.launch import ServerConfig
@@ -41,7 +42,7 @@ def attest(scheduler: Any, config: ServerConfig) -> Attestation:
         plugin_version=__version__,
         sglang_version=sglang.__version__,
         arm=config.arm,
-        proposal=_proposal(worker),
+        proposal=_proposal(worker, ARMS[config.arm]),
         device=str(scheduler.device),
         dtype=str(runner.dtype).removeprefix("torch."),
         **_drafter(worker),
@@ -87,16 +88,15 @@ def _drafter(worker: Any) -> dict[str, Any]:
     }
 
 
-def _proposal(worker: Any) -> str:
-    """How a request at temperature > 0 gets its slots."""
+def _proposal(worker: Any, arm: Arm) -> str:
+    """How a request at temperature > 0 gets its slots, by the switch of whichever head the worker really has."""
     if worker is None:
         return "none"
-    if hasattr(worker, "_greedy_draft"):  # DSPARK
-        return "argmax" if worker._greedy_draft else "sampled"
-    if getattr(worker, "selector", None) is not None:
-        return "sampled" if worker._selector_sampling_enabled else "argmax"
-    if getattr(worker, "lilicorr", None) is not None:
-        return "sampled" if worker._lilicorr_sampling_enabled else "argmax"
+    for switch in dict.fromkeys(row.switch for row in ARMS.values() if row.switch):
+        if getattr(worker, switch.part, None) is not None:
+            return "sampled" if bool(getattr(worker, switch.flag)) == switch.sampled else "argmax"
+    if arm.switch:
+        return f"unknown: the worker has no {arm.switch.part}"
     from sglang.srt.runtime_context import get_spec
 
     return "sampled" if get_spec().speculative_use_rejection_sampling else "argmax"

@@ -7,6 +7,9 @@ from pathlib import Path
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.schema.request import Row
+from sglang_specbench.arms import ARMS
+from sglang_specbench.checkpoint_kind import kind
+from sglang_specbench.checkpoint_kind import row as arm_row
 
 DFLASH = {
     "architectures": ["DFlashDraftModel"],
@@ -64,8 +67,13 @@ def header(of=None, **changes):
     return Header(cell=of or cell(), **{**fields, **changes})
 
 
-def model(folder: Path, config, tensors=("norm.weight",)):
-    """A model folder whose config and safetensors header are real and whose weights are a few zero bytes."""
+def model(folder: Path, config, tensors=None):
+    """A model folder whose config and safetensors header are real and whose weights are a few zero bytes.
+
+    ``tensors``: names; those that the config's arm demands, and a norm, by default.
+    """
+    if tensors is None:
+        tensors = ("norm.weight", *(arm_row(kind(config)).tensors if kind(config) else ()))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     entries = {
@@ -84,11 +92,12 @@ def drafter(arm, **changes):
         config["architectures"] = ["DFlash2DraftModel"]
         nested |= SELECTOR
     elif arm == "domino":
-        nested["projector_type"] = "domino"
+        nested |= {"projector_type": "domino", "gru_hidden_dim": 8, "emb_dim": 8}
     elif arm == "dspark":
-        config |= {"architectures": ["Qwen3DSparkModel"], "block_size": 15}
+        config |= {"architectures": ["Qwen3DSparkModel"], "block_size": 15, "markov_rank": 8}
     elif arm.startswith("lilicorr"):
         config["architectures"] = ["LiLiCorrDraftModel"]
+        nested |= dict.fromkeys(ARMS["lilicorr"].sizes, 8)
         nested |= {"conv_kernel_size": 2} if arm == "lilicorr-conv" else {}
     return {**config, **changes}
 
@@ -107,7 +116,5 @@ def toy(folder: Path, drafters=("dflash",)):
     """Target and drafters under ``folder``, as `sweep_text` names them."""
     model(folder / "target", TARGET)
     for name in drafters:
-        extra = ("candidate_selector.predecessor_codebook", "candidate_selector.successor_codebook",
-                 "candidate_selector.hidden_projection.weight")  # fmt: skip
-        model(folder / name, drafter(name), ("norm.weight", *(extra if name == "dflash2" else ())))
+        model(folder / name, drafter(name))
     return folder

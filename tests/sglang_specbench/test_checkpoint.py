@@ -2,7 +2,7 @@
 
 import pytest
 
-from sglang_specbench import checkpoint
+from sglang_specbench import checkpoint, checkpoint_kind
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
 from tests.harness.made import DFLASH, TARGET, drafter, model
@@ -18,7 +18,7 @@ def target(tmp_path):
 @pytest.mark.parametrize("arm", [a for a in ARMS.values() if a.checkpoint in OURS], ids=lambda a: a.name)
 @pytest.mark.parametrize("kind", OURS)
 def test_an_arm_takes_its_own_kind_and_no_other(tmp_path, target, arm, kind):
-    folder = model(tmp_path / "d", drafter(kind), ("norm.weight", *checkpoint.SELECTOR))
+    folder = model(tmp_path / "d", drafter(kind))
     if kind == arm.checkpoint:
         checkpoint.check(folder, arm, target)
     else:
@@ -58,12 +58,38 @@ def test_rope_parameters_will_do(tmp_path, target):
     checkpoint.check(model(tmp_path / "d", config), ARMS["dflash"], target)
 
 
-@pytest.mark.parametrize("lost", checkpoint.SELECTOR)
-def test_a_selector_without_a_tensor_is_not_dflash2(tmp_path, target, lost):
-    kept = [name for name in checkpoint.SELECTOR if name != lost]
-    folder = model(tmp_path / "d", drafter("dflash2"), kept)
-    with pytest.raises(UserError, match=f"no tensor '{lost}': SGLang would serve plain argmax"):
-        checkpoint.check(folder, ARMS["dflash2"], target)
+OWN = [(arm, name) for arm in OURS for name in ARMS[arm].tensors]
+
+
+@pytest.mark.parametrize(("arm", "lost"), OWN)
+def test_a_head_without_one_of_its_own_tensors_is_refused(tmp_path, target, arm, lost):
+    kept = [name for name in ARMS[arm].tensors if name != lost]
+    folder = model(tmp_path / "d", drafter(arm), kept)
+    with pytest.raises(UserError, match=f"no tensor '{lost}': SGLang would serve arm '{arm}' without it"):
+        checkpoint.check(folder, ARMS[arm], target)
+
+
+SIZES = [(arm, name) for arm in OURS for name in ARMS[arm].sizes]
+
+
+@pytest.mark.parametrize("value", [None, 0, "8", True])
+@pytest.mark.parametrize(("arm", "size"), SIZES)
+def test_a_head_without_one_of_its_sizes_is_refused(tmp_path, target, arm, size, value):
+    config = drafter(arm)
+    table = config["dflash_config"] if size in config["dflash_config"] else config
+    folder = model(tmp_path / "d", {**config, **({size: value} if table is config else {})})
+    if table is not config:
+        table[size] = value
+        model(tmp_path / "d", config)
+    with pytest.raises(UserError, match=f"{size}: {value}, arm '{arm}' needs a positive whole number"):
+        checkpoint.check(folder, ARMS[arm], target)
+
+
+def test_no_two_checkpoints_are_told_apart_by_nothing():
+    """Two rows with one architecture and equal marks would make the kind of a config a matter of their order."""
+    rows = [checkpoint_kind.row(name) for name in checkpoint_kind.block_drafters()]
+    told = [(architecture, tuple(sorted(row.marks.items()))) for row in rows for architecture in row.architectures]
+    assert len(told) == len(set(told))
 
 
 @pytest.mark.parametrize("data", [b"", b"\1\0\0\0\0\0\0\0{", b"\xff" * 40])

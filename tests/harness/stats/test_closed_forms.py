@@ -56,7 +56,7 @@ def test_head_cost_is_taken_within_an_allocation_over_shared_benchmarks():
 
 def test_without_a_control_there_is_a_block_time_and_no_head():
     results = Results(name="r")
-    headcost.add(results, blocks("lilicorr", [9.0, 10.0]))
+    headcost.add(results, blocks("lilicorr", [9.0, 10.0]), {})
     assert results.get(headcost.place("T", "lilicorr"), "median_block_ms").value == pytest.approx(9.5)
     assert results.get(headcost.place("T", "lilicorr"), "head_ms") == Missing(
         "no dflash control in the same allocation"

@@ -1,0 +1,150 @@
+"""A sixth drafter, built from docs/adding-a-drafter.md alone in a copy of the packages, loses no check of the five."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = "a row of ARMS"
+SCRIPT = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from drafters.checkpoints.check import check
+from drafters.checkpoints.export import save
+from drafters.model.config import DrafterConfig
+from drafters.model.drafter import build, load
+from drafters.model.registry import DRAFTERS, load_recipe
+from sglang_specbench import SGLANG_VERSION, __version__, checkpoint
+from sglang_specbench.arms import ARMS
+from sglang_specbench.attestation import Attestation, mismatches
+from sglang_specbench.errors import UserError
+from sglang_specbench.serving.attest import _proposal
+
+target, good = json.loads(sys.argv[1]), Path(sys.argv[2])
+made = {"registered": "toy" in DRAFTERS, "look": ARMS["toy"].look.colour, "recipe": dict(load_recipe("toy").model)}
+config = DrafterConfig.from_target(target, "toy", mask_token_id=3, num_hidden_layers=2, toy_rank=4)
+save(good, config.to_json(), {name: torch.randn_like(value) for name, value in build(config).state_dict().items()})
+written, tensors = json.loads((good / "config.json").read_text()), load_file(good / "model.safetensors")
+load(written, tensors)
+
+def served(folder, arm="toy"):
+    try:
+        checkpoint.check(folder, ARMS[arm], None)
+    except UserError as error:
+        return str(error)
+    return ""
+
+def judged(name, config=written, tensors=tensors):
+    folder = good.parent / name
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(tensors, folder / "model.safetensors")
+    return [sorted(f.where for f in check(folder)), served(folder)]
+
+made["good"] = [[f.where for f in check(good)], served(good)]
+made["as_dflash"] = served(good, "dflash")
+made["missing"] = judged("missing", tensors={k: v for k, v in tensors.items() if k != "toy_up.weight"})
+made["shape"] = judged("shape", tensors={**tensors, "toy_up.weight": tensors["toy_up.weight"].T.contiguous()})
+for name, rank in (("no_rank", None), ("word", "4")):
+    made[name] = judged(name, config={**written, "dflash_config": {**written["dflash_config"], "toy_rank": rank}})
+made["foreign"] = judged("foreign", config={**written, "architectures": ["DFlashDraftModel"]})
+
+def proposal(worker):
+    seen = Attestation(plugin_version=__version__, sglang_version=SGLANG_VERSION, arm="toy", device="cpu",
+        proposal=_proposal(worker, ARMS["toy"]), dtype="float32", draft_model="ToyDraftModel", seed=1, window=16,
+        drafted=15)
+    reasons = mismatches(seen.to_json(), ARMS["toy"], "sampled", seed=1, target_digest="", draft_digest="")
+    return [reason for reason in reasons if reason.startswith("proposal")]
+
+made["sampled"] = proposal(SimpleNamespace(toy=1, _toy_sampling_enabled=True))
+made["argmax"] = proposal(SimpleNamespace(toy=1, _toy_sampling_enabled=False))
+made["no_head"] = proposal(SimpleNamespace())
+print(json.dumps(made))
+"""
+TARGET = {
+    "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 6, "num_attention_heads": 2, "num_key_value_heads": 1,
+    "head_dim": 8, "intermediate_size": 24, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
+}  # fmt: skip
+
+
+def blocks(page: str) -> dict[str, str]:
+    """First-line comment -> the rest, of every fenced block that starts with one."""
+    return dict(re.findall(r"^```\w+\n# (.+?)\n(.*?)^```$", page, re.S | re.M))
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    tree = tmp_path_factory.mktemp("tree")
+    ignored = shutil.ignore_patterns("mini", "__pycache__")
+    for package in ("sglang_specbench", "drafters"):
+        shutil.copytree(ROOT / package, tree / package, ignore=ignored)
+    found = blocks((ROOT / "docs" / "adding-a-drafter.md").read_text())
+    arms = tree / "sglang_specbench" / "arms.py"
+    rows = arms.read_text().replace("_ROWS = (\n", f"_ROWS = (\n{found.pop(ROW)}", 1)
+    arms.write_text(rows)
+    for name, text in found.items():
+        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).write_text(text)
+    command = [sys.executable, "-c", SCRIPT, json.dumps(TARGET), str(tree / "made" / "good")]
+    environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_page_has_the_files_of_every_sibling():
+    folder = {p.name for p in (ROOT / "drafters" / "dflash").iterdir() if p.name != "__pycache__"}
+    page = blocks((ROOT / "docs" / "adding-a-drafter.md").read_text())
+    assert {name.removeprefix("drafters/toy/") for name in page if name != ROW} == folder
+
+
+def test_it_is_registered_and_its_export_has_no_finding(seen):
+    assert (seen["registered"], seen["look"]) == (True, "#F0E442")
+    assert seen["recipe"] == {"num_hidden_layers": 5, "toy_rank": 8}
+    assert seen["good"] == [[], ""]
+
+
+def test_a_missing_tensor_is_found_on_both_sides(seen):
+    findings, served = seen["missing"]
+    assert findings == ["toy_up.weight"]
+    assert "no tensor 'toy_up.weight': SGLang would serve arm 'toy' without it" in served
+
+
+def test_a_wrong_shape_is_found(seen):
+    assert seen["shape"][0] == ["toy_up.weight"]
+
+
+@pytest.mark.parametrize("fault", ["no_rank", "word"])
+def test_a_wrong_config_is_found_on_both_sides(seen, fault):
+    findings, served = seen[fault]
+    assert "dflash_config.toy_rank" in findings  # beside the tensors, whose shapes it implies
+    assert "toy_rank" in served
+    assert "needs a positive whole number" in served
+
+
+def test_it_is_no_other_drafter_and_no_other_is_it(seen):
+    assert "needs DFlashDraftModel" in seen["as_dflash"]
+    findings, served = seen["foreign"]
+    assert findings == ["toy_down.weight", "toy_up.weight"]  # no tensors of DFlash
+    assert "arm 'toy' needs ToyDraftModel" in served
+
+
+def test_a_wrong_proposal_is_not_measured(seen):
+    assert seen["sampled"] == []
+    assert seen["argmax"] == ["proposal: wanted 'sampled', server says 'argmax'"]
+    assert seen["no_head"] == ["proposal: wanted 'sampled', server says 'unknown: the worker has no toy'"]
