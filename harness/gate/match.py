@@ -136,7 +136,7 @@ def _cells_by_seed(results: Results, setting: Setting) -> dict[int, list[str]]:
 
 
 def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
-    """Speeds from a machine that was busy or drifted (`harness.stats.steadiness`): each reason once, with its settings."""
+    """Speeds from a machine that was busy or drifted (`harness.stats.steadiness`): each reason with its settings."""
     both = set(shared(baseline, candidate))
     for who, results in (("baseline", baseline), ("candidate", candidate)):
         places: dict[str, list[Setting]] = defaultdict(list)
@@ -144,7 +144,7 @@ def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
             for text in texts if setting in both else ():
                 places[text].append(setting)
         for text, carriers in places.items():
-            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {_places(carriers)}")
+            yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {'; '.join(map(str, carriers))}")
 
 
 def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:
