@@ -8,11 +8,13 @@ import pytest
 from harness.gate.verdict import Rules, gate
 from harness.schema.header import BY_CALL
 from harness.stats import noise, steadiness
+from harness.stats.chosen import of_arms
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.estimates import measure
 from harness.stats.setting import AVERAGE, Setting
 from harness.store import cell_file
 from harness.store import run as store
+from harness.tables.build import doubts
 from tests import synthetic_run as synthetic
 
 STILL = {"other_cpu": 0.03, "steal": 0.001, "load": [1.2, 1.3], "own_cpu": 0.6, "cores": 2, "seconds": 30.0}
@@ -145,3 +147,10 @@ def test_the_average_over_a_marked_benchmark_is_marked(tmp_path):
     results = planned(tmp_path, made)
     assert results.unsteady[replace(PLACE, benchmark=AVERAGE)]
     assert replace(PLACE, benchmark="math500") not in results.unsteady
+
+
+def test_figures_and_comparisons_are_told_even_of_some_arms(tmp_path):
+    busy, still = run(tmp_path / "a", machine={**STILL, "other_cpu": 0.6}), run(tmp_path / "b")
+    for seen in (busy, of_arms(busy, "dflash")):
+        assert any("settings: other processes used 60 %" in text for text in doubts(seen))
+    assert not any("Speed in doubt" in text for text in doubts(still))
