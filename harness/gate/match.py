@@ -136,7 +136,7 @@ def _cells_by_seed(results: Results, setting: Setting) -> dict[int, list[str]]:
 
 
 def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
-    """Speeds of a busy or drifting machine (`harness.stats.steadiness`): each reason once, with its settings."""
+    """Speeds from a machine that was busy or drifted (`harness.stats.steadiness`): each reason with its settings."""
     both = set(shared(baseline, candidate))
     for who, results in (("baseline", baseline), ("candidate", candidate)):
         places: dict[str, list[Setting]] = defaultdict(list)

@@ -4,7 +4,7 @@ Adds what every table must carry: marks of the best and of the tie band, the est
 arms, and the cautions of its cells.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -79,7 +79,16 @@ def doubts(results: Results) -> list[str]:
     """All that a reader without a table's footnotes must be told: under figures, on the dashboard, in a comparison."""
     texts = dict.fromkeys(f"{place}: {text}" for place, found in results.gaps.items() for text in found)
     more = [f"and {len(texts) - SPELT_OUT} more"] if len(texts) > SPELT_OUT else []
-    return [*absence_notes(results), *list(texts)[:SPELT_OUT], *more, *audit_notes(results)]
+    lacking = [*absence_notes(results), *list(texts)[:SPELT_OUT], *more]
+    return [*lacking, *speed_notes(results), *audit_notes(results)]
+
+
+def speed_notes(results: Results) -> Iterator[str]:
+    """Why speeds of the run are in doubt (`harness.stats.steadiness`), each reason once, with how many it concerns."""
+    found = Counter(text for s, texts in results.unsteady.items() if not s.category for text in texts)
+    said = [f"Speed in doubt in {n} of {len(results.sources)} settings: {text}" for text, n in found.most_common()]
+    more = [f"and {len(said) - SPELT_OUT} more reasons"] if len(said) > SPELT_OUT else []
+    yield from [*said[:SPELT_OUT], *more]
 
 
 def audit_notes(results: Results) -> Iterator[str]:

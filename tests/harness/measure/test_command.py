@@ -116,6 +116,10 @@ def test_a_running_server_is_measured_and_unattested_rows_are_marked(run, fake, 
         process.wait()
     assert [h.cell.arm for h, _ in run.cells()] == ["dflash", "dflash"]
     assert {h.environment["attested"] for h, _ in run.cells()} == {not faults}
+    (call,) = {h.call for h, _ in run.cells()}
+    assert {h.allocation for h, _ in run.cells()} == {f"{run.allocation.id}@{call}"}  # no other call is in it
+    assert {h.server_args["context_length"] for h, _ in run.cells()} == {512}
+    assert {len(h.machine) for h, _ in run.cells()} == {0}  # its processes could not be told from others'
     assert ("DFlash † (unattested)" in (run.out / "table.md").read_text()) == bool(faults)
 
 

@@ -5,11 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from harness.load_results import load_results
+from harness.gate.verdict import Rules, gate
 from harness.schema.header import BY_CALL
 from harness.stats import noise, steadiness
+from harness.stats.chosen import of_arms
 from harness.stats.estimate import Estimate, Missing
-from harness.stats.setting import Setting
+from harness.stats.estimates import measure
+from harness.stats.setting import AVERAGE, Setting
+from harness.store import cell_file
+from harness.store import run as store
+from harness.tables.build import doubts
 from tests import synthetic_run as synthetic
 
 STILL = {"other_cpu": 0.03, "steal": 0.001, "load": [1.2, 1.3], "own_cpu": 0.6, "cores": 2, "seconds": 30.0}
@@ -28,7 +33,14 @@ def run(tmp_path, slower=1.0, machine=STILL, **changes):
             for r in rows
         ]
         made.append((replace(header, **{**times, **(changes if header.cell.arm == "dflash" else {})}), moved))
-    return load_results(str(synthetic.write(tmp_path / "run", made)))
+    return planned(tmp_path / "run", made)
+
+
+def planned(run_dir, made):
+    """The run with a plan of its cells, loaded."""
+    made = list(made)
+    return measure(*vars(store.frames([(h, cell_file.as_table(r)) for h, r in made])).values(), run_dir.name,
+                   [h.cell for h, _ in made])  # fmt: skip
 
 
 def test_a_machine_that_stood_still_is_not_marked(tmp_path):
@@ -74,9 +86,6 @@ def test_a_drift_below_the_limit_does_not(tmp_path):
 
 
 def test_drift_pools_the_cells_of_an_allocation():
-    def cell(replica, wall):
-        return synthetic.replace(next(synthetic.run([synthetic.cell("T", "ar", "gsm8k")]))[0], wall_s=wall), replica
-
     class Line:
         arm, allocation = "ar", "a"
 
@@ -105,16 +114,43 @@ def test_remote_arms_have_a_speedup_only_over_ar_of_the_same_call(tmp_path):
 def test_two_ar_cells_of_one_remote_server_are_no_repeat(tmp_path):
     cells = [synthetic.cell("T", "ar", "gsm8k", prompts=20, replica=r) for r in (0, 1)]
     made = [(replace(h, allocation=f"T-s42-r0{BY_CALL}cafe"), rows) for h, rows in synthetic.run(cells)]
-    results = load_results(str(synthetic.write(tmp_path / "run", made)))
+    results = planned(tmp_path, made)
     assert noise.floors(results, "throughput") == {}
     assert results.unsteady == {}
 
 
 def test_block_times_of_a_concurrency_that_was_never_reached_are_refused_with_the_reason(tmp_path):
     cells = [synthetic.cell("T", arm, "gsm8k", prompts=6, concurrency=c) for arm in ("ar", "dflash") for c in (4, 32)]
-    results = load_results(str(synthetic.write(tmp_path / "run", synthetic.run(cells))))
+    results = planned(tmp_path, synthetic.run(cells))
     for name in ("block_ms", "decode_block_ms"):
         assert isinstance(results.get(replace(PLACE, concurrency=4), name), Estimate)
         refused = results.get(replace(PLACE, concurrency=32), name)
         assert refused == Missing("6 prompts never reach concurrency 32: no block time")
     assert isinstance(results.get(replace(PLACE, concurrency=32), "tau"), Estimate)
+
+
+def test_the_gate_gives_no_verdict_on_a_speed_in_doubt_and_judges_tau_all_the_same(tmp_path):
+    still, busy = run(tmp_path / "a"), run(tmp_path / "b", machine={**STILL, "other_cpu": 0.6})
+    assert gate(still, run(tmp_path / "c"), Rules(metrics=("throughput",))).verdict != "invalid"
+    outcome = gate(still, busy, Rules(metrics=("throughput",)))
+    assert outcome.verdict == "inconclusive"
+    assert any("candidate: speed in doubt: other processes used 60 %" in t.reason for t in outcome.troubles)
+    assert gate(still, busy, Rules(metrics=("tau",))).verdict == "ok"
+
+
+def test_the_average_over_a_marked_benchmark_is_marked(tmp_path):
+    cells = [synthetic.cell("T", arm, name, prompts=10) for name in ("gsm8k", "math500") for arm in ("ar", "dflash")]
+    made = [
+        (replace(h, machine={"other_cpu": 0.5} if h.cell.prompt_set == "gsm8k" else STILL), rows)
+        for h, rows in synthetic.run(cells)
+    ]
+    results = planned(tmp_path, made)
+    assert results.unsteady[replace(PLACE, benchmark=AVERAGE)]
+    assert replace(PLACE, benchmark="math500") not in results.unsteady
+
+
+def test_figures_and_comparisons_are_told_even_of_some_arms(tmp_path):
+    busy, still = run(tmp_path / "a", machine={**STILL, "other_cpu": 0.6}), run(tmp_path / "b")
+    for seen in (busy, of_arms(busy, "dflash")):
+        assert any("settings: other processes used 60 %" in text for text in doubts(seen))
+    assert not any("Speed in doubt" in text for text in doubts(still))

@@ -1,6 +1,7 @@
 """A run's folder: what counts as done, what may stand side by side, and the two frames."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,9 @@ def test_stray_partial_files_are_ignored_and_cleaned(tmp_path):
 def test_frames_have_the_columns_of_the_docstring(tmp_path):
     store.write_cell(tmp_path, header(cell(seed=1, prompts=2), wall_s=0.9), [row(0), row(1)])
     ar = row(verify_ct=None, correct_drafts=None, histogram=None, first_token_s=None)
-    store.write_cell(tmp_path, header(cell(seed=2, arm="ar", proposal="none")), [ar])
+    of_ar = cell(seed=2, arm="ar", proposal="none", prompts=2)
+    later = replace(ar, index=1, prompt_id="p1", sent_s=0.5, done_s=0.9)
+    store.write_cell(tmp_path, header(of_ar, wall_s=0.9), [ar, later])
     store.write_cell(tmp_path, header(cell(seed=3), outcome="timeout", wall_s=None, reason="slow"), [])
     frames = store.load(tmp_path)
     for name in (*frames.cells.columns, *frames.rows.columns):
@@ -52,9 +55,9 @@ def test_frames_have_the_columns_of_the_docstring(tmp_path):
     assert cells.env_driver[cell(seed=1, prompts=2).id] == "580"
     assert isinstance(rows.cell.dtype, pd.CategoricalDtype)
     assert rows.verify_ct.dtype == "Int64"
-    of_ar = rows[rows.cell == cell(seed=2, arm="ar", proposal="none").id].iloc[0]
-    assert of_ar.verify_ct is pd.NA
-    assert of_ar.histogram is None
+    first = rows[rows.cell == of_ar.id].iloc[0]
+    assert first.verify_ct is pd.NA
+    assert first.histogram is None
     drafted = rows[rows.cell == cell(seed=1, prompts=2).id]
     assert drafted.prompt_id.tolist() == ["p0", "p1"]
     assert drafted.histogram.iloc[0].tolist() == [1, 0, 1, 1]
