@@ -68,7 +68,7 @@ def screen_colour(arm: str) -> str:
 
 
 def _look(arm: str) -> tuple[str, str, tuple[int, ...]]:
-    """Colour, marker and dashes; a variant has those of its family, an arm of which nothing is said here a spare one."""
+    """Colour, marker and dashes; a variant has those of its family, others a spare one."""
     base = _base(arm)
     if base in COLOURS:
         return COLOURS[base]
