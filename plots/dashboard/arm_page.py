@@ -1,7 +1,6 @@
 """A page for each arm: what it is, what proves that it runs, its certificates, its numbers and their history."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,8 +11,8 @@ from harness.report.sentences import percent, where
 from harness.stats.estimate import Estimate, Missing
 from harness.tables.cell_text import number
 from plots import style
-from plots.dashboard.history_page import POOLED, multiples
-from plots.dashboard.page import Page, Section, lines, slug, table
+from plots.dashboard.history_page import NOTE, Cards, heading
+from plots.dashboard.page import Page, Section, grid, lines, slug, table
 from sglang_specbench.arms import ARMS, Arm
 
 
@@ -22,23 +21,16 @@ def name_of(arm: str) -> str:
     return f"arm-{slug(arm)}.html"
 
 
-def page(
-    arm: str, report: Report | None, history: pd.DataFrame, certificates: Sequence[Mapping[str, Any]], out: Path
-) -> Page:
+def page(arm: str, report: Report | None, made: Cards, certificates: Sequence[Mapping[str, Any]]) -> Page:
     """Sections without anything to show are left out, but for the certificate: its absence is said."""
     sections = [_what(arm), _proof(arm, certificates)]
     if report is not None:
         sections.append(_numbers(arm, report))
-    own = history[history.arm == arm]
-    if own.run.nunique() < 2:
-        own = own.iloc[:0]
-        sections.append(
-            Section(id="history", title="History", note="One run so far: a history begins with the second.")
-        )
-    for (device, target), part in own.groupby(["device", "target"], sort=False):
-        id_, title = slug(f"history {target} {device}"), f"History: {target} on {device or 'an unknown device'}"
-        parts = [multiples(p, out) for p in (part[part.setting == POOLED], part[part.setting != POOLED]) if len(p)]
-        sections.append(Section(id=id_, title=title, blocks=tuple(parts)))
+    for place, cards in made.items():
+        title = f"History: {heading(place)}"
+        own = [card for owner, card in cards if owner == arm]
+        if own:
+            sections.append(Section(id=slug(title), title=title, note=NOTE, blocks=(grid(own),)))
     about = f"called {arm} in sweeps and tables" if style.title(arm) != arm else ""
     return Page(name=name_of(arm), title=style.title(arm), about=about, sections=tuple(s for s in sections if s))
 

@@ -123,6 +123,19 @@ def series(frame: pd.DataFrame, changes: Sequence[Change], floor: float, by_date
     return alt.layer(*layers).properties(width=WIDE, height=130)
 
 
+def runs(frame: pd.DataFrame, arms: Sequence[str]) -> alt.Chart:
+    """One metric of several arms over the runs."""
+    metric = frame.metric.iloc[0]
+    chart = alt.Chart(frame).mark_line(point=alt.OverlayMarkDef(size=12), strokeWidth=1.2)
+    chart = chart.encode(
+        x=alt.X("time:T", title=None, axis=alt.Axis(format="%d %b %y", tickCount=4)),
+        y=alt.Y("value:Q", title=AXES.get(metric, metric), scale=alt.Scale(zero=False)),
+        color=arm_colour(arms),
+        tooltip=["title:N", "run:N", "commit:N", "sglang:N", alt.Tooltip("value:Q", format=".4g")],
+    )
+    return chart.properties(width=WIDE, height=200)
+
+
 def concurrency(frame: pd.DataFrame, arms: Sequence[str]) -> alt.LayerChart:
     """Speedup against concurrency, from `Results.frame` with titles."""
     values = sorted(set(frame.concurrency))

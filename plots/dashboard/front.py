@@ -1,4 +1,4 @@
-"""The first page: the report of the newest run, with its trade-off chart and its bars; without one, the last numbers."""
+"""The first page: the report of the newest run, with its trade-off chart and bars; without one, the last numbers."""
 
 from pathlib import Path
 

@@ -14,29 +14,44 @@ from plots.dashboard.page import Page, Section, card, chart, data_block, grid, s
 
 POOLED = "pooled"
 METRICS = ("speedup", "tau", "throughput", "head_ms")
+Cards = dict[tuple[str, str], list[tuple[str, Markup]]]
 NOTE = (
-    "Mean over all settings of a run. A dot is a run, coloured by its gate: green ok, amber inconclusive, red regression "
-    "or invalid, grey not judged. The band is two standard deviations of the measured noise between launches around the "
-    "last level; a dashed line marks where the level changed."
+    "Mean over all settings of a run. A dot is a run, coloured by its gate: green ok, amber inconclusive, red "
+    "regression or invalid, grey not judged. The band is two standard deviations of the measured noise between "
+    "launches around the last level; a dashed line marks where the level changed."
 )
 
 
-def page(entries: Sequence[Entry], history: pd.DataFrame, out: Path) -> Page:
-    """Every part of it, as far as the number of runs allows."""
-    sections = []
+def cards(history: pd.DataFrame, out: Path) -> Cards:
+    """A card for each pooled series of the history, by (device, target); the arms' pages show theirs again."""
     pooled = history[history.setting == POOLED]
-    for (device, target), part in pooled.groupby(["device", "target"], sort=False):
-        title = f"{target} on {device or 'an unknown device'}"
-        runs = part.run.nunique()
-        note = NOTE if runs > 1 else "One run so far: a history begins with the second."
-        sections.append(Section(id=slug(f"history {title}"), title=title, note=note, blocks=(multiples(part, out),)))
-    if len(entries) > 1:
+    order = {m: i for i, m in enumerate(METRICS)}
+    made: Cards = {}
+    for place, part in pooled.groupby(["device", "target"], sort=False):
+        groups = part.groupby(["arm", "metric"], sort=False)
+        for (arm, metric), own in sorted(groups, key=lambda g: order.get(str(g[0][1]), len(order))):
+            title = f"{style.title(str(arm))}: {charts.AXES.get(str(metric), str(metric))}"
+            made.setdefault((str(place[0]), str(place[1])), []).append((str(arm), _one(own, title, out)))
+    return made
+
+
+def heading(place: tuple[str, str]) -> str:
+    """Of a (device, target)."""
+    return f"{place[1]} on {place[0] or 'an unknown device'}"
+
+
+def page(entries: Sequence[Entry], history: pd.DataFrame, made: Cards) -> Page:
+    """Every part of it, as far as the number of runs allows."""
+    several = len(entries) > 1
+    note = NOTE if several else "One run so far: a history begins with the second."
+    sections = [
+        Section(id=slug(heading(place)), title=heading(place), note=note, blocks=(grid([c for _, c in found]),))
+        for place, found in made.items()
+    ]
+    if several:
         sections.append(_changes(entries, history))
     sections.append(Section(id="runs", title="Runs, newest first", blocks=(table(runs_table(entries)),)))
-    count = f"{len(entries)} runs" if len(entries) > 1 else "one run"
-    about = (
-        f"{count}, {_day(entries[0])} to {_day(entries[-1])}." if len(entries) > 1 else f"{count}, {_day(entries[0])}."
-    )
+    about = f"{len(entries)} runs, {_day(entries[0])} to {_day(entries[-1])}." if several else _day(entries[0])
     return Page(name="history.html", title="History", about=about, sections=tuple(sections))
 
 
@@ -44,28 +59,14 @@ def _day(entry: Entry) -> str:
     return entry.time[:10]
 
 
-def multiples(part: pd.DataFrame, out: Path) -> Markup:
-    """One card for each series of the frame: arm and metric, in the order of `METRICS`."""
-    blocks = []
-    keys = ["arm", "metric", "setting"]
-    order = {m: i for i, m in enumerate(METRICS)}
-    groups = sorted(part.groupby(keys, sort=False), key=lambda g: order.get(str(g[0][1]), len(order)))
-    for (arm, metric, setting), own in groups:
-        where = "" if setting == POOLED else f", {setting}"
-        title = f"{style.title(str(arm))}: {charts.AXES.get(str(metric), str(metric))}{where}"
-        blocks.append(_one(own, title, out))
-    return grid(blocks)
-
-
 def _one(own: pd.DataFrame, title: str, out: Path) -> Markup:
     """A chart; a number while there is one run."""
     last = own.iloc[-1]
     if len(own) == 1:
         return card(title, f"{last.value:.4g}", f"{last.run}, {str(last.time)[:10]}")
-    pooled = last.setting == POOLED  # change points cost a second a series, and single settings are noisier
-    found = history_frame.changes(own) if pooled else []
+    found = history_frame.changes(own)
     moved = [f"{math.expm1(c.size):+.2%} at run {own.run.iloc[c.at]}" for c in found]
-    note = f"last {last.value:.4g}" + (f"; {'; '.join(moved) if moved else 'no change point'}" if pooled else "")
+    note = f"last {last.value:.4g}; {'; '.join(moved) or 'no change point'}"
     floor = history_frame.floor(own)
     by_date = own.time.nunique() == len(own)
     drawn = charts.series(own, found, floor, by_date)
@@ -92,7 +93,7 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
 
 def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
     """Two menus and a table that the page's script fills."""
-    runs = [{"name": f"{e.run} ({_day(e)})", "facts": _facts(e)} for e in entries]
+    runs: list[dict[str, object]] = [{"name": f"{e.run} ({_day(e)})", "facts": _facts(e)} for e in entries]
     pooled = history[history.setting == POOLED]
     place = {e.run: i for i, e in enumerate(entries)}
     series = []
@@ -109,14 +110,15 @@ def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
         '<div class="scroll" tabindex="0" role="region" aria-label="facts that differ"><table class="plain"><thead><tr>'
         '<th scope="col">what differs</th><th scope="col">older</th><th scope="col">newer</th></tr></thead>'
         '<tbody id="changed-facts"></tbody></table></div>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="numbers that changed"><table class="plain"><thead><tr>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="numbers that changed">'
+        '<table class="plain"><thead><tr>'
         '<th scope="col">number</th><th scope="col">older</th><th scope="col">newer</th><th scope="col">change</th>'
         '</tr></thead><tbody id="changes"></tbody></table></div>'
         "<noscript><p>Choosing two runs needs JavaScript; the numbers are in the files under data/.</p></noscript>"
     ).format(older=_options(runs, max(len(runs) - 2, 0)), newer=_options(runs, len(runs) - 1))
     note = (
-        "Largest change first; coloured where it is more than the noise between launches explains (2 standard deviations "
-        "of a difference), where that was measured."
+        "Largest change first; coloured where it is more than the noise between launches explains (2 standard "
+        "deviations of a difference), where that was measured."
     )
     blocks = (body, data_block("runs-data", {"runs": runs, "series": series}))
     return Section(id="changed", title="What changed between two runs", note=note, blocks=blocks)

@@ -10,7 +10,7 @@ from harness.stats.setting import AVERAGE, TIERS, Setting, printed
 from plots import style
 from plots.dashboard import charts
 from plots.dashboard.front import bar_frame
-from plots.dashboard.history_page import multiples
+from plots.dashboard.history_page import heading
 from plots.dashboard.page import Page, Section, chart, grid, slug, titled
 
 
@@ -25,14 +25,30 @@ def page(name: str, results: Results | None, history: pd.DataFrame, out: Path) -
     sections = []
     if results is not None:
         sections += _newest(results, benchmark, tier, out)
-    own = history[history.set == name]
-    if own.run.nunique() < 2:
-        own = own.iloc[:0]
-    for (device, target), part in own.groupby(["device", "target"], sort=False):
-        title = f"History: {target} on {device or 'an unknown device'}"
-        sections.append(Section(id=slug(title), title=title, blocks=(multiples(part, out),)))
+    sections += _history(history[history.set == name], out)
     title = f"{printed(benchmark)} {TIERS.get(tier, tier)}".strip()
     return Page(name=name_of(name), title=title, about=f"prompt set {name}", sections=tuple(sections))
+
+
+def _history(history: pd.DataFrame, out: Path) -> list[Section]:
+    """All arms in one chart, for each device, target, metric, temperature and concurrency; from two runs on."""
+    sections = []
+    for (device, target), part in history.groupby(["device", "target"], sort=False):
+        cards = []
+        for (metric, t, c), own in part[part.arm != "ar"].groupby(["metric", "temperature", "concurrency"]):
+            if own.run.nunique() < 2:
+                continue
+            arms = sorted(own.arm.unique())
+            own = own.assign(title=own.arm.map(style.title))
+            title = f"{charts.AXES.get(metric, metric)}, T = {t}, concurrency {c:g}"
+            made = chart(
+                charts.runs(own, arms), out, f"history {device} {target} {own.set.iloc[0]} {title}", title, own
+            )
+            cards.append(titled(title, "", made))
+        if cards:
+            title = f"History: {heading((str(device), str(target)))}"
+            sections.append(Section(id=slug(title), title=title, blocks=(grid(cards),)))
+    return sections
 
 
 def _newest(results: Results, benchmark: str, tier: str, out: Path) -> list[Section]:

@@ -50,9 +50,10 @@ def _build(sources: Sources, out: Path) -> list[Path]:
         front.page(answer, results, out) if answer is not None and results is not None else front.without_rows(history),
         health.page(results, sources.certificates),
     ]
+    cards = history_page.cards(history, out)
     if sources.history:
-        pages.append(history_page.page(sources.history, history, out))
-    pages += [arm_page.page(arm, answer, history, sources.certificates, out) for arm in arms]
+        pages.append(history_page.page(sources.history, history, cards))
+    pages += [arm_page.page(arm, answer, cards, sources.certificates) for arm in arms]
     pages += [set_page.page(name, results, history, out) for name in sets]
     main = {"Report": "index.html", "Health": "health.html"}
     main |= {"History": "history.html"} if sources.history else {}
