@@ -175,6 +175,6 @@ def test_the_command_needs_no_torch_and_prints_nothing_of_it(server, tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 answered, 0 failed" in done.stdout
+    assert "1 answered (0 cut at the token limit), 0 failed" in done.stdout
     assert "PyTorch" not in done.stdout
     assert rows(tmp_path / "o.jsonl")["a"]["messages"][1]["content"] == "HI"

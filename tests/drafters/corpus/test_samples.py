@@ -69,8 +69,8 @@ def test_every_answer_of_a_long_talk_is_supervised_even_when_it_repeats_the_ques
 
 
 def test_a_long_sample_is_cut(tokenizer):
-    sample = render(conversation("two?", "four " * 50), tokenizer, 20)
-    assert len(sample.ids_S) == len(sample.loss_S) == 20
+    sample = render(conversation("two?", "four " * 50), tokenizer, 60)
+    assert len(sample.ids_S) == len(sample.loss_S) == 60
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_what_is_dropped_or_cut_is_counted_by_reason(tokenizer, tmp_path):
 
 def test_a_template_without_an_end_of_turn_is_refused(tokenizer, tmp_path):
     bare = copy.deepcopy(tokenizer)
-    bare.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n\n{% endfor %}"
+    bare.chat_template = "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n\n{% endfor %}"
     with pytest.raises(UserError, match="closes an answer with"):
         read_corpus(write(tmp_path / "c.jsonl", row("a", "four")), bare, 99)
 
