@@ -1,18 +1,23 @@
 """Public drafter checkpoints brought into the form that SGLang 0.5.23 loads: renames only, no number is changed.
 
-Known forms: z-lab's DFlash, DeepSpec's DSpark, and the exports of SpecForge and NVIDIA ModelOpt. What each calls
-differently was read in their exporters; `check` then says what is still missing.
+Known forms: z-lab's DFlash, DeepSpec's DSpark, the exports of SpecForge and NVIDIA ModelOpt, and speculators
+(`speculators_config`). What each calls differently was read in their exporters; `check` then says what is still
+missing. Every tensor is taken, or dropped for a reason that is told, or the whole checkpoint is refused.
 """
 
 import re
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from drafters.checkpoints.check import read_config
+from drafters.checkpoints.speculators_config import from_speculators, is_speculators
 from sglang_specbench.arms import ARMS
 from sglang_specbench.checkpoint_kind import setting
 from sglang_specbench.errors import UserError
@@ -28,26 +33,50 @@ _RENAMES = (
     (r"^lilicorr\.layers\.(\d+)\.mlp\.0\.", r"lilicorr.layers.\1.mlp.up_proj."),
     (r"^lilicorr\.layers\.(\d+)\.mlp\.2\.", r"lilicorr.layers.\1.mlp.down_proj."),
 )
-_BORROWED = re.compile(r"(^|\.)(embed_tokens|lm_head|rotary_emb)\.")  # the target's, or constants
+_BORROWED = ("embed_tokens.weight", "lm_head.weight")
+_CONSTANT = re.compile(r"(^|\.)(rotary_emb|inv_freq)\b")
+_TARGETS = re.compile(r"^verifier_(lm_head|norm)\.")  # speculators: frozen copies, used in training alone
+_FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
 
 
-def import_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """(config, bf16 tensors) of the public checkpoint in ``folder`` under SGLang's names.
+@dataclass(frozen=True)
+class Imported:
+    """``dropped``: how many tensors for each reason; the others are in ``tensors``."""
 
-    Raises `UserError` when it has no config.json or no safetensors, or when two tensors end up with one name.
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    dropped: dict[str, int]
+
+
+def import_checkpoint(folder: Path, target: Path | None = None) -> Imported:
+    """The public checkpoint in ``folder`` under SGLang's names, in bf16.
+
+    Raises `UserError` when it has no config.json or no safetensors, when two tensors end up with one name, when its
+    weights are quantised, and when it brings an embedding or head of its own: SGLang drafts with the target's, so they
+    must be the same numbers as those of the ``target`` folder.
     """
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise UserError(f"{folder}: no *.safetensors", "name the folder of a drafter checkpoint")
+    config = read_config(folder)
+    if any(key in config for key in ("quantization_config", "compression_config")):
+        raise UserError(f"{folder}: config.json says that it is quantised", "import the unquantised checkpoint")
     tensors: dict[str, Tensor] = {}
+    dropped: Counter[str] = Counter()
     for path in paths:
         for name, value in load_file(path).items():
-            if _BORROWED.search(name):
+            new = rename(name)
+            if reason := _dropped(new, value, f"{path}: {name}", target):
+                dropped[reason] += 1
                 continue
-            if rename(name) in tensors:
-                raise UserError(f"{path}: two tensors become {rename(name)!r}", "the checkpoint mixes two forms")
-            tensors[rename(name)] = value.to(torch.bfloat16).contiguous()
-    return _config(read_config(folder), tensors), tensors
+            if value.dtype not in _FLOATS or new.endswith(("_scale", "_scale_inv", "_zero_point", "_packed")):
+                raise UserError(f"{path}: {name} is {value.dtype}, not a plain number", "import unquantised weights")
+            if new in tensors:
+                raise UserError(f"{path}: two tensors become {new!r}", "the checkpoint mixes two forms")
+            tensors[new] = value.to(torch.bfloat16).contiguous()
+    if is_speculators(config):
+        config = from_speculators(config, str(folder))
+    return Imported(_config(config, tensors), tensors, dict(dropped))
 
 
 def rename(name: str) -> str:
@@ -55,6 +84,47 @@ def rename(name: str) -> str:
     for pattern, to in _RENAMES:
         name = re.sub(pattern, to, name)
     return name
+
+
+def _dropped(name: str, value: Tensor, where: str, target: Path | None) -> str:
+    """Why the tensor is left out; "" when it is not."""
+    if _CONSTANT.search(name):
+        return "constants of the rotary embedding"
+    if _TARGETS.match(name):
+        return "the target's, frozen, used in training alone"
+    if name in ("t2d", "d2t"):
+        raise UserError(
+            f"{where}: drafts over a vocabulary of its own, which SGLang 0.5.23 has only for EAGLE",
+            "train the drafter on the target's whole vocabulary",
+        )
+    if name not in _BORROWED:
+        return ""
+    if target is None:
+        raise UserError(
+            f"{where}: SGLang drafts with the target's instead", "add --target TARGET, so that the two can be compared"
+        )
+    theirs = _target_tensor(target, name)
+    if theirs.shape != value.shape or not torch.equal(theirs.to(torch.bfloat16), value.to(torch.bfloat16)):
+        raise UserError(
+            f"{where} is not the target's, with which SGLang would draft",
+            "such a drafter cannot be served; import one that was trained with the target's own",
+        )
+    return "the target's own, which SGLang lends"
+
+
+def _target_tensor(target: Path, name: str) -> Tensor:
+    """The target's embedding or head (its embedding, when the two are tied)."""
+    found = {}
+    for path in sorted(target.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as file:
+            for key in file.keys():  # noqa: SIM118 (not a dict)
+                if key.endswith(("embed_tokens.weight", "lm_head.weight")):
+                    found[key.removeprefix("model.")] = file.get_tensor(key)
+    tied = found.get("embed_tokens.weight")
+    tensor = found.get(name, tied)
+    if tensor is None:
+        raise UserError(f"--target {target}: no {name} there", "name the target's folder")
+    return tensor
 
 
 def _config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any]:

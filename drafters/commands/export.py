@@ -5,18 +5,28 @@ from typing import Annotated
 
 import typer
 
+from sglang_specbench.errors import UserError
+
 
 def export(
     source: Annotated[Path, typer.Argument(help="A training run, or a public drafter checkpoint (folders).")],
     folder: Annotated[Path, typer.Argument(help="Checkpoint folder to write.")],
     arm: Annotated[str | None, typer.Option(help="Which arm of the training run.")] = None,
+    best: Annotated[bool, typer.Option("--best", help="Weights that decoded best, instead of the last ones.")] = False,
+    target: Annotated[Path | None, typer.Option(help="The target's folder, to compare a head or embedding.")] = None,
 ) -> None:
     """Write a trained drafter as a checkpoint that SGLang loads."""
     from drafters.checkpoints.export import export_run, save
     from drafters.checkpoints.import_public import import_checkpoint
+    from drafters.model.config import DrafterConfig
 
+    if source.resolve() == folder.resolve():
+        raise UserError(f"export: {source} is source and folder to write", "write to another folder")
     if arm:
-        export_run(source, arm, folder)
-    else:
-        save(folder, *import_checkpoint(source))
-    typer.echo(f"{folder}: config.json and model.safetensors, checked")
+        export_run(source, arm, folder, best=best)
+        typer.echo(f"{folder}: config.json, model.safetensors and provenance.json, checked")
+        return
+    done = import_checkpoint(source, target)
+    save(folder, done.config, done.tensors, {"arm": DrafterConfig.from_json(done.config).arm})
+    dropped = "".join(f"; {count} dropped: {reason}" for reason, count in done.dropped.items())
+    typer.echo(f"{folder}: {len(done.tensors)} tensors taken{dropped}; checked")

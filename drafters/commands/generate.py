@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,14 +34,16 @@ def generate(
     except (OSError, ValueError):
         hint = "name the target's folder, or a hub id that this machine has or reaches"
         raise UserError(f"generate: --target {target}: no tokenizer there", hint) from None
-    columns = (SpinnerColumn(), TextColumn("{task.fields[done]} answered, {task.fields[failed]} failed", markup=False))
-    counts = {"done": 0, "failed": 0}
+    said = "{task.fields[done]} answered ({task.fields[cut]} cut at the token limit), {task.fields[failed]} failed"
+    columns = (SpinnerColumn(), TextColumn(said, markup=False))
+    counts: dict[str, Any] = {"done": 0, "failed": 0, "cut": 0}
     with Progress(*columns, TimeElapsedColumn()) as progress:
-        task = progress.add_task("", total=None, done=0, failed=0)
+        task = progress.add_task("", total=None, **counts)
 
-        def on_done(succeeded: bool) -> None:
-            counts["done" if succeeded else "failed"] += 1
-            progress.update(task, done=counts["done"], failed=counts["failed"])
+        def on_done(row: dict[str, Any]) -> None:
+            counts["failed" if "error" in row else "done"] += 1
+            counts["cut"] += bool(row.get("cut"))
+            progress.update(task, **counts)
 
         regenerate(conversations, output, tokenizer, server=server, concurrency=concurrency, on_done=on_done)
     if counts["failed"]:

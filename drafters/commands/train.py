@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sglang_specbench.config import near_name
+from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
 
 if TYPE_CHECKING:
+    from drafters.corpus.samples import Corpus
     from drafters.training.contract import Contract
 
 
@@ -24,40 +26,69 @@ def train(
     contract: Annotated[Path | None, typer.Option(help="Training contract; default: the paper's.")] = None,
     recipes: Annotated[Path | None, typer.Option(help="Folder of ARM.toml; default: the paper's scale.")] = None,
     backbone: Annotated[Path | None, typer.Option(help="Checkpoint whose backbone every arm starts from.")] = None,
+    one_by_one: Annotated[bool, typer.Option("--one-by-one", help="Arm after arm: the memory of one.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say memory, disk, steps, hours; stop.")] = False,
 ) -> None:
     """Train drafters jointly under one contract."""
     terms = _terms(contract, arm)
     _require_files(target, corpus, held_out)
+    terms.require_even(int(os.environ.get("WORLD_SIZE", 1)))  # torchrun's: before any rank waits for another
     import torch
-    import torch.distributed as dist
     from transformers import AutoTokenizer
 
-    from drafters.corpus.samples import read_samples
+    from drafters.corpus.samples import read_corpus
     from drafters.model.registry import load_recipe
     from drafters.reference.target import Target
-    from drafters.training.loop import Run, Training
+    from drafters.training.forecast import forecast
+    from drafters.training.loop import Run, Training, in_sequence
 
     for name in terms.arms:
         load_recipe(name, recipes / f"{name}.toml" if recipes else None)
-    device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
-    if "WORLD_SIZE" in os.environ:  # torchrun's
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
     tokenizer = AutoTokenizer.from_pretrained(target)
-    samples = read_samples(corpus, tokenizer, terms.length)
-    evaluated = read_samples(held_out, tokenizer, terms.length) if held_out else []
-    terms.steps(len(samples))  # refuses a corpus smaller than a batch before the weights are loaded
+    read = read_corpus(corpus, tokenizer, terms.length)
+    evaluated = read_corpus(held_out, tokenizer, terms.length).samples if held_out else []
+    terms.steps(len(read.samples))  # refuses a corpus smaller than a batch before the weights are loaded
+    if os.environ.get("RANK", "0") == "0":
+        typer.echo(_said(read), err=True)
+    if dry_run:
+        typer.echo(forecast(terms, target, read.samples, recipes, mask_token_id, one_by_one=one_by_one))
+        return
+    device = _device()
+    dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
     run = Run(
         folder=folder,
         contract=terms,
         target=Target.load(target, dtype, device),
-        samples=samples,
+        target_digest=weights_digest(target),
+        samples=read.samples,
         held_out=evaluated,
         mask_token_id=mask_token_id,
         recipes=recipes,
         backbone=backbone,
     )
-    Training(run).run()
+    if one_by_one:
+        in_sequence(run)
+    else:
+        Training(run).run()
+
+
+def _device() -> str:
+    """Device of this rank, after joining the other ranks of ``torchrun``."""
+    import torch
+    import torch.distributed as dist
+
+    device = "cpu"
+    if torch.cuda.is_available():
+        device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
+        torch.cuda.set_device(device)  # else every rank opens a context on the first GPU, too
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return device
+
+
+def _said(read: "Corpus") -> str:
+    counts = "".join(f"; {count} {reason}" for reason, count in sorted(read.counts.items()))
+    return f"corpus: {len(read.samples)} samples{counts}"
 
 
 def _terms(path: Path | None, arms: list[str] | None) -> "Contract":

@@ -2,9 +2,10 @@
 
 A line is ``{"id", "category", "messages": [{"role", "content"}, ...]}``, written by ``specbench generate``. A line with
 ``error`` instead of an answer is a recorded failure; a single answer comes with the ``prompt_ids`` and ``output_ids``
-of the server. Works without torch.
+of the server, ``cut`` counts answers that reached the token limit. Works without torch.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ class Conversation:
     category: str
     messages: tuple[dict[str, str], ...]
     exact: tuple[list[int], list[int]] | None = None
+    cut: bool = False  # an answer of it reached the token limit
 
     @classmethod
     def from_row(cls, row: dict[str, Any], where: str) -> "Conversation":
@@ -32,7 +34,7 @@ class Conversation:
         try:
             messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
             exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
-            return cls(str(row["id"]), str(row.get("category", "")), messages, exact)
+            return cls(str(row["id"]), str(row.get("category", "")), messages, exact, bool(row.get("cut")))
         except (KeyError, TypeError) as error:
             raise UserError(
                 f"{where}: not a conversation: {error!r}",
@@ -45,8 +47,19 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from json_lines(path, "delete the line, or write the file anew")
 
 
-def read_conversations(path: Path) -> Iterator[Conversation]:
-    """Every conversation of ``path`` but the recorded failures."""
+def read_conversations(path: Path, failures: Counter[str] | None = None) -> Iterator[Conversation]:
+    """Every conversation of ``path`` but the recorded failures, which ``failures`` counts.
+
+    `UserError` when two have one id: a second call of `specbench generate` could not tell them apart.
+    """
+    seen: set[str] = set()
     for where, row in read_rows(path):
-        if "error" not in row:
-            yield Conversation.from_row(row, where)
+        if "error" in row:
+            if failures is not None:
+                failures["dropped: a recorded failure"] += 1
+            continue
+        conversation = Conversation.from_row(row, where)
+        if conversation.id in seen:
+            raise UserError(f"{where}: the id {conversation.id!r} for a second time", "give every line its own id")
+        seen.add(conversation.id)
+        yield conversation

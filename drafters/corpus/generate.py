@@ -29,16 +29,26 @@ def regenerate(
     *,
     server: str,
     concurrency: int,
-    on_done: Callable[[bool], None],
+    on_done: Callable[[dict[str, Any]], None],
 ) -> None:
-    """Write the conversations that ``output`` lacks; ``on_done(succeeded)`` is called for each.
+    """Write the conversations that ``output`` lacks; ``on_done(row)`` is called for each.
 
     Raises `UserError` before anything is written when ``server`` does not answer.
     """
     _mend(output)
-    done = {row["id"] for _, row in read_rows(output) if "error" not in row} if output.is_file() else set()
+    done = set(_answered(output)) if output.is_file() else set()
     missing = (c for c in conversations if c.id not in done)
     asyncio.run(_run(missing, output, tokenizer, server.rstrip("/"), concurrency, on_done))
+
+
+def _answered(output: Path) -> Iterator[str]:
+    """Ids of the rows that end in an answer."""
+    for where, row in read_rows(output):
+        if "error" in row:
+            continue
+        conversation = Conversation.from_row(row, where)
+        if conversation.messages and conversation.messages[-1]["role"] == "assistant":
+            yield conversation.id
 
 
 def _mend(output: Path) -> None:
@@ -55,7 +65,7 @@ async def _run(
     tokenizer: Any,
     server: str,
     concurrency: int,
-    on_done: Callable[[bool], None],
+    on_done: Callable[[dict[str, Any]], None],
 ) -> None:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
     async with aiohttp.ClientSession(server, timeout=timeout) as session:
@@ -79,7 +89,7 @@ async def _room(session: aiohttp.ClientSession, server: str) -> int:
 
 
 async def _work(
-    answerer: "Answerer", waiting: Iterator[Conversation], handle: TextIO, on_done: Callable[[bool], None]
+    answerer: "Answerer", waiting: Iterator[Conversation], handle: TextIO, on_done: Callable[[dict[str, Any]], None]
 ) -> None:
     for conversation in waiting:
         row: dict[str, Any] = {"id": conversation.id, "category": conversation.category}
@@ -89,7 +99,7 @@ async def _work(
             row["error"] = str(error) or repr(error)
         handle.write(json.dumps(row, ensure_ascii=False) + "\n")
         handle.flush()
-        on_done("error" not in row)
+        on_done(row)
 
 
 class NoRoomError(Exception):
@@ -107,11 +117,16 @@ class Answerer:
     async def answer(self, conversation: Conversation) -> dict[str, Any]:
         """``messages`` with every assistant turn answered anew, given the new ones before it.
 
-        A single answer comes with its ``prompt_ids`` and ``output_ids``: tokenising the text again could differ.
+        A conversation that ends in a user turn gets an answer to it. A single answer comes with its ``prompt_ids`` and
+        ``output_ids``: tokenising the text again could differ. ``cut`` counts the answers that the token limit ended.
         """
         history: list[dict[str, str]] = []
         row: dict[str, Any] = {"messages": history}
-        for message in conversation.messages:
+        answers = cut = 0
+        asked = conversation.messages
+        if asked and asked[-1]["role"] != "assistant":
+            asked = (*asked, {"role": "assistant", "content": ""})
+        for message in asked:
             if message["role"] == "assistant":
                 prompt = self.tokenizer.apply_chat_template(
                     history, add_generation_prompt=True, enable_thinking=False, return_dict=False
@@ -119,10 +134,12 @@ class Answerer:
                 reply = await self._generate(prompt)
                 message = {"role": "assistant", "content": reply["text"]}
                 row |= {"prompt_ids": prompt, "output_ids": reply["output_ids"]}
+                answers += 1
+                cut += reply.get("meta_info", {}).get("finish_reason", {}).get("type") == "length"
             history.append(message)
-        if sum(message["role"] == "assistant" for message in history) > 1:
+        if answers > 1:
             del row["prompt_ids"], row["output_ids"]
-        return row
+        return row | ({"cut": cut} if cut else {})
 
     async def _generate(self, prompt: list[int], tries: int = TRIES) -> dict[str, Any]:
         left = self.room - len(prompt)

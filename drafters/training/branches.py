@@ -5,6 +5,8 @@ A head that sums a branch of rms 0.02 with one of 0.5 cannot tell tokens apart a
 branches in ``BRANCHES``: label -> a module, whose output is measured, or a parameter.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -28,7 +30,7 @@ def branch_scales(trainee: Trainee, batch: TrainingBatch) -> dict[str, float]:
     return scales
 
 
-def _recorder(scales: dict[str, float], label: str):  # noqa: ANN202
+def _recorder(scales: dict[str, float], label: str) -> Callable[..., None]:
     def record(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
         scales[label] = _rms(output[0] if isinstance(output, tuple) else output)
 

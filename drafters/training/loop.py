@@ -9,7 +9,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +203,13 @@ class Training:
                 raise UserError(f"{found[-1]}: {t.arm} has another [model] recipe", "train into a new folder")
             t.load_state_dict(state)
         return step
+
+
+def in_sequence(run: Run) -> None:
+    """Each arm to its end before the next is built, in a folder of its own: the memory of one arm, the same weights."""
+    for arm in run.contract.arms:
+        contract = replace(run.contract, arms=(arm,))
+        Training(replace(run, folder=run.folder / arm, contract=contract)).run()
 
 
 def trainee(run: Run, arm: str) -> Trainee:

@@ -8,9 +8,12 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
+from safetensors.torch import load_file  # noqa: E402
+
 from drafters.checkpoints.check import check  # noqa: E402
 from drafters.checkpoints.export import save  # noqa: E402
 from drafters.checkpoints.import_public import import_checkpoint  # noqa: E402
+from drafters.commands.export import export  # noqa: E402
 from sglang_specbench.errors import UserError  # noqa: E402
 from tests.drafters.made_checkpoints import configs, tensors, write  # noqa: E402
 
@@ -77,11 +80,91 @@ def test_a_public_form_becomes_ours(arm, form, tmp_path):
     ours = configs()[arm]
     values = tensors(ours)
     foreign = write(tmp_path / "foreign", *form(copy.deepcopy(ours), dict(values)))
-    config, imported = import_checkpoint(foreign)
+    target = write(tmp_path / "target", {}, {"lm_head.weight": torch.ones(64, 16)})
+    done = import_checkpoint(foreign, target)
+    config, imported = done.config, done.tensors
+    assert len(values) + sum(done.dropped.values()) == len(load_file(foreign / "model.safetensors"))
     assert imported.keys() == values.keys()
     assert all(torch.equal(imported[name], values[name]) for name in values)
     assert json.dumps(config["rope_theta"]) == "1000000.0"
     assert check(write(tmp_path / "ours", config, imported)) == []
+
+
+def speculators(config, values):
+    """As speculators 0.9.0 writes it (``DFlashSpeculatorConfig``), with the copies of the target that it saves."""
+    nested = config.pop("dflash_config")
+    sizes = {k: config[k] for k in config if k not in ("architectures", "block_size", "num_target_layers", "dtype")}
+    sizes["rope_parameters"] = {"rope_theta": sizes.pop("rope_theta"), "rope_type": "default"}
+    del sizes["is_causal"]
+    selector = {k: v for k, v in nested.items() if k.startswith(("conv_", "selector_"))}
+    head = {"lm_head.weight": torch.ones(64, 16), "embed_tokens.weight": torch.ones(64, 16)}
+    return {
+        "architectures": ["DFlashDraftModel"], "speculators_model_type": "dflash2" if selector else "dflash",
+        "speculators_version": "0.9.0", "transformer_layer_config": sizes, "draft_vocab_size": 64, "block_size": 16,
+        "aux_hidden_state_layer_ids": [i + 1 for i in nested["target_layer_ids"]], "dtype": "bfloat16",
+        "mask_token_id": nested["mask_token_id"], "speculators_config": {"algorithm": "dflash"}, **selector,
+    }, {**values, **head}  # fmt: skip
+
+
+@pytest.mark.parametrize("arm", ["dflash", "dflash2"])
+def test_speculators_layer_ids_are_shifted_by_one(arm, tmp_path):
+    ours = configs()[arm]
+    values = tensors(ours)
+    foreign = write(tmp_path / "foreign", *speculators(copy.deepcopy(ours), dict(values)))
+    target = write(tmp_path / "target", {}, {"model.embed_tokens.weight": torch.ones(64, 16)})  # tied
+    done = import_checkpoint(foreign, target)
+    assert done.config["dflash_config"] == ours["dflash_config"]
+    assert done.dropped == {"the target's own, which SGLang lends": 2}
+    assert all(torch.equal(done.tensors[name], values[name]) for name in values)
+    assert check(write(tmp_path / "ours", done.config, done.tensors)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"draft_vocab_size": 32}, "drafts over 32 of 64 tokens"), ({"speculators_model_type": "eagle3"}, "'eagle3'"),
+        ({"aux_hidden_state_layer_ids": [0, 2]}, "not of the embedding"), ({"sample_from_anchor": True}, "sample_from"),
+    ],
+)  # fmt: skip
+def test_what_sglang_cannot_serve_of_speculators_is_refused_by_name(changes, said, tmp_path):
+    ours = configs()["dflash"]
+    config, values = speculators(copy.deepcopy(ours), tensors(ours))
+    target = write(tmp_path / "target", {}, {"embed_tokens.weight": torch.ones(64, 16)})
+    with pytest.raises(UserError, match=said):
+        import_checkpoint(write(tmp_path / "foreign", {**config, **changes}, values), target)
+
+
+@pytest.mark.parametrize("name", ["lm_head.weight", "model.embed_tokens.weight"])
+def test_a_head_or_embedding_of_the_drafters_own_is_never_dropped_in_silence(name, tmp_path):
+    config = configs()["dflash"]
+    foreign = write(tmp_path / "foreign", config, {**tensors(config), name: torch.ones(64, 16)})
+    with pytest.raises(UserError, match="add --target"):
+        import_checkpoint(foreign)
+    target = write(tmp_path / "target", {}, {"embed_tokens.weight": torch.zeros(64, 16)})
+    with pytest.raises(UserError, match="is not the target's"):
+        import_checkpoint(foreign, target)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fc.weight", torch.ones(16, 48, dtype=torch.int8)), ("fc.weight", torch.ones(16, 48).to(torch.float8_e4m3fn)),
+        ("fc.weight_scale", torch.ones(16)),
+    ],
+)  # fmt: skip
+def test_quantised_weights_are_refused(name, value, tmp_path):
+    config = configs()["dflash"]
+    with pytest.raises(UserError, match="unquantised"):
+        import_checkpoint(write(tmp_path, config, {**tensors(config), name: value}))
+
+
+def test_a_checkpoint_is_not_exported_onto_itself(tmp_path):
+    config = configs()["dflash"]
+    folder = write(tmp_path / "one", config, tensors(config))
+    before = (folder / "model.safetensors").read_bytes()
+    with pytest.raises(UserError, match="source and folder to write"):
+        export(folder, tmp_path / "one" / ".." / "one")
+    assert (folder / "model.safetensors").read_bytes() == before
 
 
 def test_two_tensors_for_one_name_are_refused(tmp_path):

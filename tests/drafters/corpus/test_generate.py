@@ -33,8 +33,14 @@ def server():
         body = await request.json()
         seen.append(body)
         answer = bytes(body["input_ids"]).decode().upper()
+        end = "length" if "LONG" in answer else "stop"
         return web.json_response(
-            {"text": answer, "output_ids": list(answer.encode())}, status=400 if "BAD" in answer else 200
+            {
+                "text": answer,
+                "output_ids": list(answer.encode()),
+                "meta_info": {"finish_reason": {"type": end}},
+            },
+            status=400 if "BAD" in answer else 200,
         )
 
     async def server_info(_request):
@@ -115,9 +121,30 @@ def test_a_second_call_does_only_what_is_missing_failed_or_half_written(server, 
 
 def test_a_refused_conversation_is_a_row_with_its_error(server, tmp_path):
     url, _ = server
-    assert sorted(run(url, tmp_path / "o.jsonl", talk("a", "bad", "x"), talk("b", "ok", "x"))) == [False, True]
+    done = run(url, tmp_path / "o.jsonl", talk("a", "bad", "x"), talk("b", "ok", "x"))
+    assert sorted("error" in row for row in done) == [False, True]
     assert "400" in rows(tmp_path / "o.jsonl")["a"]["error"]
     assert "messages" in rows(tmp_path / "o.jsonl")["b"]
+
+
+def test_a_talk_that_ends_in_a_question_is_answered_and_an_older_row_without_an_answer_is_done_again(server, tmp_path):
+    output = tmp_path / "o.jsonl"
+    output.write_text('{"id": "a", "messages": [{"role": "user", "content": "hi"}]}\n')
+    run(server[0], output, talk("a", "hi"), talk("b", "hi", "old", "more"))
+    assert [m["content"] for m in rows(output)["a"]["messages"]] == ["hi", "HI"]
+    assert bytes(rows(output)["a"]["output_ids"]) == b"HI"
+    assert [m["content"] for m in rows(output)["b"]["messages"]] == ["hi", "HI", "more", "HI|HI|MORE"]
+
+
+def test_an_answer_that_the_token_limit_ended_is_marked(server, tmp_path):
+    done = run(server[0], tmp_path / "o.jsonl", talk("a", "long", "x"), talk("b", "short", "x"))
+    assert {row["id"]: row.get("cut") for row in done} == {"a": 1, "b": None}
+
+
+def test_an_output_row_without_an_id_is_named(server, tmp_path):
+    (tmp_path / "o.jsonl").write_text('{"messages": []}\n')
+    with pytest.raises(UserError, match=r"o.jsonl:1: not a conversation: KeyError\('id'\)"):
+        run(server[0], tmp_path / "o.jsonl", talk("a", "hi"))
 
 
 def test_without_a_server_nothing_is_written(tmp_path):
@@ -148,6 +175,6 @@ def test_the_command_needs_no_torch_and_prints_nothing_of_it(server, tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 answered, 0 failed" in done.stdout
+    assert "1 answered (0 cut at the token limit), 0 failed" in done.stdout
     assert "PyTorch" not in done.stdout
     assert rows(tmp_path / "o.jsonl")["a"]["messages"][1]["content"] == "HI"

@@ -1,5 +1,6 @@
 """Samples: what is supervised is exactly what the target generated after the prompt it is served with."""
 
+import copy
 import json
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import PreTrainedTokenizerFast  # noqa: E402
 
 from drafters.corpus.conversation import Conversation  # noqa: E402
 from drafters.corpus.nemotron import stream  # noqa: E402
-from drafters.corpus.samples import read_samples, render  # noqa: E402
+from drafters.corpus.samples import read_corpus, read_samples, render  # noqa: E402
 from sglang_specbench.errors import UserError  # noqa: E402
 
 # Qwen3's habit: an empty think preamble before the last answer and in the generation prompt, none in the history
@@ -68,8 +69,58 @@ def test_every_answer_of_a_long_talk_is_supervised_even_when_it_repeats_the_ques
 
 
 def test_a_long_sample_is_cut(tokenizer):
-    sample = render(conversation("two?", "four " * 50), tokenizer, 20)
-    assert len(sample.ids_S) == len(sample.loss_S) == 20
+    sample = render(conversation("two?", "four " * 50), tokenizer, 60)
+    assert len(sample.ids_S) == len(sample.loss_S) == 60
+
+
+@pytest.fixture
+def other_end(tokenizer):
+    """A tokenizer whose end-of-sequence token is not what closes a turn."""
+    other = copy.deepcopy(tokenizer)
+    other.add_special_tokens({"eos_token": "<|endoftext|>"})
+    return other
+
+
+def test_the_end_of_a_turn_is_the_templates_and_not_the_end_of_sequence_token(other_end, tmp_path):
+    path = write(tmp_path / "c.jsonl", row("a", "four"), {**row("b", "four"), "prompt_ids": [5], "output_ids": [7, 8]})
+    corpus = read_corpus(path, other_end, 99)
+    assert [s.id for s in corpus.samples] == ["a", "b"]
+    sample = corpus.samples[0]
+    assert other_end.decode(sample.ids_S[sample.loss_S]) == "four<|im_end|>"
+
+
+@pytest.mark.parametrize("answer", ["s", "a", "user", "<|im_end|>", "assistant"])
+def test_an_answer_that_the_role_header_holds_too_is_found_in_its_own_place(answer, tokenizer):
+    sample = render(conversation("two?", answer), tokenizer, 999)
+    assert tokenizer.decode(sample.ids_S[sample.loss_S]) == f"{answer}<|im_end|>"
+
+
+def test_what_is_dropped_or_cut_is_counted_by_reason(tokenizer, tmp_path):
+    rewriting = copy.deepcopy(tokenizer)
+    rewriting.chat_template = TEMPLATE.replace("m.content }}", "m.content | replace('secret', '') }}")
+    path = write(
+        tmp_path / "c.jsonl", row("a", "four"), {"id": "b", "error": "timeout"}, row("c", ""), row("d", "secret four"),
+        row("e", "four " * 60), {**row("f", "two and two is"), "cut": 1},
+    )  # fmt: skip
+    corpus = read_corpus(path, rewriting, 60)
+    assert [s.id for s in corpus.samples] == ["a", "e", "f"]
+    assert corpus.counts == {
+        "dropped: a recorded failure": 1, "dropped: no answer of two tokens": 1,
+        "dropped: the chat template rewrites a message": 1, "cut: to 60 tokens": 1,
+        "cut: an answer reached the token limit": 1,
+    }  # fmt: skip
+
+
+def test_a_template_without_an_end_of_turn_is_refused(tokenizer, tmp_path):
+    bare = copy.deepcopy(tokenizer)
+    bare.chat_template = "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n\n{% endfor %}"
+    with pytest.raises(UserError, match="closes an answer with"):
+        read_corpus(write(tmp_path / "c.jsonl", row("a", "four")), bare, 99)
+
+
+def test_one_id_for_two_conversations_is_refused(tokenizer, tmp_path):
+    with pytest.raises(UserError, match=r"c.jsonl:2: the id 'a' for a second time"):
+        read_samples(write(tmp_path / "c.jsonl", row("a", "four"), row("a", "two")), tokenizer, 99)
 
 
 def write(path, *rows):
