@@ -12,6 +12,7 @@ from harness.schema.request import Row, broken_identities
 from harness.serve.responses import ServerInfo
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
+from sglang_specbench.capture import asked_sizes, capture_faults
 from sglang_specbench.refused_log import check_log
 
 SHOWN = 3  # objections of one kind that are spelt out
@@ -35,6 +36,13 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
         seed=cell.seed,
         target_digest=cell.target_digest,
         draft_digest=cell.draft_digest,
+    )
+    found += capture_faults(
+        info.attestation,
+        arm,
+        dtype=cell.dtype,
+        sizes=asked_sizes(cell.capacity, cell.server),
+        log=None if remote else log,
     )
     return found if remote else found + _log_refusals(log, cell)
 
