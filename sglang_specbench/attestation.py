@@ -29,6 +29,8 @@ class Attestation:
     draft_model: str = ""  # class of the loaded draft model
     head: str = ""  # class of the draft sampler; "" if the head runs eager or there is none
     head_folded: bool = False  # the head is part of the captured draft graph
+    head_captured: bool = False  # its hook stood in the draft runner whose graphs were captured
+    draft_graph_sizes: tuple[int, ...] = ()  # captured batch sizes of the draft; () on CPU
     window: int = 1  # positions verified a block
     drafted: int = 0  # slots drafted a block
     candidate_pool: int | None = None  # Domino's

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sglang_specbench.arms import Arm, Proposal
 
 
+# The texts are checked against the installed SGLang's source by tests/sglang_specbench/test_log_literals.py.
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
     """A line that matches ``pattern`` on one of ``devices`` means ``reason``."""
@@ -34,7 +35,7 @@ REFUSED_LOG = (
     ),
     Refusal(pattern=r"Disable \w+ draft cuda graph because", reason="the whole draft runs without a graph"),
     Refusal(
-        pattern=r"; falling back to (sequential|eager|the per-layer)",
+        pattern=r"[;,] falling back to (sequential|eager|the per-layer)",
         reason="a fused kernel failed and its slow twin serves from now on",
     ),
     Refusal(

@@ -16,6 +16,7 @@ from harness.serve.responses import ServerInfo
 from harness.store import cell_file, row_checks
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
+from sglang_specbench.capture import asked_sizes, capture_faults
 from sglang_specbench.refused_log import check_log
 
 FEW_BLOCKS = 200
@@ -43,6 +44,13 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
         device=cell.device,
         dtype=cell.dtype,
         capacity=cell.capacity,
+    )
+    found += capture_faults(
+        info.attestation,
+        arm,
+        dtype=cell.dtype,
+        sizes=asked_sizes(cell.capacity, cell.server),
+        log=None if remote else log,
     )
     found += [text for text in unlike if text not in found]
     return found if remote else found + _log_refusals(log, cell)

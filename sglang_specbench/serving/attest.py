@@ -4,6 +4,7 @@
 leave a fast or exact path at run time with no more than one log line.
 """
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,19 @@ from sglang_specbench.arms import ARMS, Arm
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.launch import ServerConfig
+from sglang_specbench.serving import eager_steps
 from sglang_specbench.serving.patches.table import arm_patches
 from sglang_specbench.serving.patching import APPLIED, PatchError
 
-# attribute of the DFLASH worker -> what it means when it changes after start
+# attribute of the DFLASH worker, or of an object in it -> what it means when it changes after start
 _FLAGS = {
     "_use_triton_prepare_block": "block preparation left its Triton kernel",
     "_use_triton_accept_bonus": "greedy acceptance left its Triton kernel",
     "_use_fused_kv_materialize": "draft KV writes left their fused kernel",
+    "_use_triton_compact_rebuild": "the compact draft cache left its Triton kernel",
     "_warned_sampling_fallback": "sampled requests are verified greedily",
     "_warned_lilicorr_eager": "the LiLiCorr head ran outside the captured graph",
+    "_sampling_accept_graph.disabled": "DSpark's sampled acceptance left its graph",
 }
 _EAGER_BY_DESIGN = {"cpu": ("_warned_lilicorr_eager",)}  # no graphs there
 _at_start: dict[str, bool] = {}
@@ -38,6 +42,9 @@ def attest(scheduler: Any, config: ServerConfig) -> Attestation:
         raise PatchError(f"the scheduler built its workers without the patches {', '.join(missing)}")
     runner, worker = scheduler.tp_worker.model_runner, scheduler.draft_worker
     _at_start.update(_flags(worker))
+    eager_steps.watch("target", runner)
+    if hasattr(worker, "draft_model_runner"):
+        eager_steps.watch("draft", worker.draft_model_runner)
     return Attestation(
         plugin_version=__version__,
         sglang_version=sglang.__version__,
@@ -47,7 +54,7 @@ def attest(scheduler: Any, config: ServerConfig) -> Attestation:
         dtype=str(runner.dtype).removeprefix("torch."),
         **_drafter(worker),
         window=int(getattr(worker, "speculative_num_draft_tokens", 1)) if worker else 1,
-        graph_sizes=tuple(getattr(runner.decode_cuda_graph_runner, "capture_bs", None) or ()),
+        graph_sizes=_captured(runner),
         seed=int(scheduler.random_seed),
         target_digest=weights_digest(Path(config.target)),
         draft_digest=weights_digest(Path(config.draft)) if config.draft else "",
@@ -58,18 +65,38 @@ def attest(scheduler: Any, config: ServerConfig) -> Attestation:
 
 
 def runtime_state(scheduler: Any, config: ServerConfig) -> dict[str, Any]:
-    """What may have changed since `attest`: ``downgrades`` (texts), ``verification``, ``threads``."""
+    """What may have changed since `attest`: ``downgrades`` (texts), ``verification``, ``threads``, ``eager_steps``."""
     ignored = _EAGER_BY_DESIGN.get(config.device, ())
     changed = [n for n, v in _flags(scheduler.draft_worker).items() if v != _at_start.get(n)]
+    eager = {} if config.device == "cpu" else eager_steps.counts()
+    left = [f"{n} {name} steps ran outside any CUDA graph" for name, n in eager.items() if n]
     return {
-        "downgrades": [_FLAGS[name] for name in changed if name not in ignored],
+        "downgrades": [*(_FLAGS[name] for name in changed if name not in ignored), *left],
+        "eager_steps": eager_steps.counts(),
         "verification": _verification(scheduler.draft_worker),
         "threads": torch.get_num_threads(),
     }
 
 
 def _flags(worker: Any) -> dict[str, bool]:
-    return {name: bool(getattr(worker, name)) for name in _FLAGS if hasattr(worker, name)}
+    found = {}
+    for name in _FLAGS:
+        *parents, attribute = name.split(".")
+        owner = functools.reduce(lambda value, parent: getattr(value, parent, None), parents, worker)
+        if hasattr(owner, attribute):
+            found[name] = bool(getattr(owner, attribute))
+    return found
+
+
+def _hooked(runner: Any, sampler: Any) -> bool:
+    """True if one of the hooks that ``runner`` ran while it captured calls ``sampler``."""
+    cells = (cell for hook in runner.capture_tail_hooks for cell in getattr(hook, "__closure__", None) or ())
+    return any(cell.cell_contents is sampler for cell in cells)
+
+
+def _captured(runner: Any) -> tuple[int, ...]:
+    """Batch sizes of the decode (or verify) graphs that a model runner holds, ascending."""
+    return tuple(sorted(getattr(runner.decode_cuda_graph_runner, "capture_bs", None) or ()))
 
 
 def _drafter(worker: Any) -> dict[str, Any]:
@@ -77,12 +104,15 @@ def _drafter(worker: Any) -> dict[str, Any]:
         return {"worker": type(worker).__name__ if worker else ""}
     sampler = worker._draft_sampler
     pool = getattr(worker, "domino_candidate_pool_size", None)
-    graphs = worker.draft_model_runner.decode_cuda_graph_runner
+    runner = worker.draft_model_runner
+    graphs = runner.decode_cuda_graph_runner
     return {
         "worker": type(worker).__name__,
         "draft_model": type(worker.draft_model).__name__,
         "head": type(sampler).__name__ if sampler is not None else "",
         "head_folded": sampler is not None and graphs is not None,
+        "head_captured": sampler is not None and graphs is not None and _hooked(runner, sampler),
+        "draft_graph_sizes": _captured(runner),
         "drafted": int(worker.gamma if hasattr(worker, "gamma") else worker.block_size - 1),
         "candidate_pool": pool if getattr(worker, "_is_domino", False) else None,
     }

@@ -43,6 +43,7 @@ def greedy(launch_of: Callable[..., Launch], nursery: Nursery, tmp_path_factory:
         answers = ids(server.generate(PROMPTS, 0))
         assert ids([server.generate([p], 0)[0] for p in PROMPTS]) == answers
         assert ids(server.generate(PROMPTS, 1)) != answers
+        assert eager_steps(server)["target"] > 0  # a CPU has no graphs: the count counts
     return answers
 
 
@@ -58,6 +59,11 @@ def arm_server(
     arm, proposal = request.param
     with serve(launch_of(arm, proposal), tmp_path_factory.mktemp(arm) / "log", nursery) as server:
         yield server
+
+
+def eager_steps(server: Server) -> dict[str, int]:
+    counts: dict[str, int] = server.get("/server_info")["internal_states"][0][KEY]["eager_steps"]
+    return counts
 
 
 def ids(answers: list[dict[str, Any]]) -> Answers:
@@ -76,7 +82,9 @@ def check_server(server: Server, arm: str, proposal: Proposal) -> None:
     }
     assert mismatches(info[KEY], ARMS[arm], proposal, **wanted) == []
     assert info[KEY]["threads"] == 1
-    assert info["internal_states"][0][KEY] == {"downgrades": [], "verification": "exact", "threads": 1}
+    state = info["internal_states"][0][KEY]
+    assert set(state.pop("eager_steps")) == ({"target", "draft"} if ARMS[arm].head else {"target"})
+    assert state == {"downgrades": [], "verification": "exact", "threads": 1}
     assert check_log(server.log, ARMS[arm], proposal, "cpu") == []
 
 
@@ -114,6 +122,7 @@ def test_server_is_attested_and_kept_its_word(arm_server: Server) -> None:
     """After both temperatures, so that a downgrade on the way shows."""
     launch = arm_server.launch
     check_server(arm_server, launch.arm, launch.proposal)
+    assert all(count > 0 for count in eager_steps(arm_server).values())
 
 
 def test_same_seed_repeats_and_another_differs(
