@@ -5,6 +5,7 @@ Here the backbone's; a head's stand in its arm's folder (``tensors.head_tensors`
 in either. SGLang itself compares names for the heads of LiLiCorr and Domino only.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,11 @@ Shape = tuple[int, ...]
 def expected(config: dict[str, Any]) -> dict[str, Shape]:
     """Every tensor of the checkpoint; ``KeyError`` or ``TypeError`` when config.json lacks a size."""
     return _backbone(config) | _head(kind(config))(config)
+
+
+def head_parameters(config: dict[str, Any]) -> int:
+    """Numbers that the arm's head adds to the backbone (0 for DFlash)."""
+    return sum(math.prod(shape) for shape in _head(kind(config))(config).values())
 
 
 def _head(checkpoint: str) -> Callable[[dict[str, Any]], dict[str, Shape]]:

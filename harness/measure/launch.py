@@ -167,6 +167,7 @@ class Session:
             order=self.planned.order,
             prompts_digest=prompts_digest(ready.conversations) if ready else "",
             warmup=measured.warmup,
+            provenance=dict(self.planned.provenance),
             cautions=(*cautions, *(ready.notes if ready else ())),
             **shown,
         )

@@ -42,6 +42,7 @@ class Header:
     prompts_digest: str = ""  # over the rendered ids of all prompts, in order
     environment: dict[str, Any] = field(default_factory=dict)  # MERGE_KEYS and more
     attestation: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)  # the drafter's provenance.json; {} if it has none
     server_argv: tuple[str, ...] = ()
     server_env: dict[str, str] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)

@@ -35,6 +35,7 @@ class PlannedLaunch:
     target_path: str  # folder, or hub id while it is not downloaded
     draft_path: str  # "" without a drafter
     cells: tuple[Cell, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # the drafter's own words; {} if it says nothing
 
     @property
     def arm(self) -> str:
@@ -182,6 +183,7 @@ def _launch(inputs: Inputs, order: int, served: Sequence[Cell]) -> PlannedLaunch
         target_path=inputs.targets[first.target].path,
         draft_path=draft.path if draft else "",
         cells=tuple(served),
+        provenance=inputs.provenance.get((first.target, ARMS[first.arm].checkpoint), {}),
     )
 
 
