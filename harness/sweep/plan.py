@@ -84,7 +84,7 @@ class Plan:
 
     name: str
     allocations: tuple[Allocation, ...]
-    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that mends it
+    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that fixes it
     missing_models: tuple[Model, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader of the sweep may not expect (`notes`)
 

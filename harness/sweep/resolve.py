@@ -33,7 +33,7 @@ class Inputs:
     renders: Mapping[str, str]  # target -> digest of recipe, tokenizer and chat template
     manifests: Mapping[str, Manifest]
     sets: Mapping[str, PromptSet]  # those that are here
-    missing_sets: Mapping[str, str]  # set -> reason and the command that mends it
+    missing_sets: Mapping[str, str]  # set -> reason and the command that fixes it
     provenance: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # as `drafters`; {}: unknown
 
     @property
