@@ -1,4 +1,4 @@
-"""Errors that a user can mend, told apart from defects of ours (which keep their traceback)."""
+"""Errors that a user can fix, told apart from defects of ours (which keep their traceback)."""
 
 
 class UserError(Exception):

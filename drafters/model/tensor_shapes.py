@@ -20,6 +20,11 @@ def expected(config: dict[str, Any]) -> dict[str, Shape]:
     return _backbone(config) | _head(kind(config))(config)
 
 
+def head_parameters(config: dict[str, Any]) -> int:
+    """Numbers that the arm's head adds to the backbone (0 for DFlash)."""
+    return sum(math.prod(shape) for shape in _head(kind(config))(config).values())
+
+
 def _head(checkpoint: str) -> Callable[[dict[str, Any]], dict[str, Shape]]:
     """``head_tensors`` of the arm's folder; no head for what no arm loads."""
     if not checkpoint:

@@ -7,7 +7,8 @@ certificate speaks.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from harness.audit.chisquare import POWER, Test, holm
@@ -15,9 +16,10 @@ from harness.audit.greedy import Greedy
 from harness.audit.reference import Place
 
 # Total variation that an audit must be able to see, or it is inconclusive: what the default number of samples sees on
-# the mini target, computed from its law alone before any arm was asked.
+# the mini target, computed from its distribution alone before any arm was asked.
 LARGEST_BIAS = 0.10
 LEAST_EVENTS = 100  # accepted drafts among the tested tokens, and rejections, that the largest sample must hold
+DERIVED = ("reasons", "verdict", "samples", "smallest_p", "smallest_bias")  # in the file, beside what they follow from
 RULES = 2  # of the audit; a certificate by other rules says something else and does not count
 
 
@@ -80,20 +82,30 @@ class Certificate:
     seeds: Seeds | None  # None: a server that cannot be restarted
     rules: int = RULES
     earlier: tuple[Mapping[str, Any], ...] = ()  # date, samples, verdict of audits that this one replaces
-    reasons: tuple[str, ...] = field(init=False)
-    verdict: str = field(init=False)  # pass | fail | inconclusive
-    samples: int = field(init=False)
-    smallest_p: float = field(init=False)  # of all tests, after Holm's correction
-    smallest_bias: float = field(init=False)  # of the largest sample: `Sampled.smallest_bias`
 
-    def __post_init__(self) -> None:
-        set_ = object.__setattr__  # frozen: these five follow from the rest
-        set_(self, "samples", sum(s.samples for s in self.sampled))
-        set_(self, "smallest_p", min(holm(self.tests)))
-        set_(self, "smallest_bias", self._largest().smallest_bias(self.false_alarm / len(self.tests)))
-        failures, doubts = self._failures(), self._doubts()
-        set_(self, "reasons", tuple(failures + doubts))
-        set_(self, "verdict", "fail" if failures else "inconclusive" if doubts else "pass")
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is no pass; () when it is one."""
+        return (*self._failures(), *self._doubts())
+
+    @property
+    def verdict(self) -> str:
+        """Pass | fail | inconclusive."""
+        return "fail" if self._failures() else "inconclusive" if self.reasons else "pass"
+
+    @property
+    def samples(self) -> int:
+        return sum(s.samples for s in self.sampled)
+
+    @property
+    def smallest_p(self) -> float:
+        """Of all tests, after Holm's correction."""
+        return min(holm(self.tests))
+
+    @cached_property
+    def smallest_bias(self) -> float:
+        """Of the largest sample: `Sampled.smallest_bias`."""
+        return self._largest().smallest_bias(self.false_alarm / len(self.tests))
 
     @property
     def tests(self) -> list[Test]:
@@ -130,8 +142,8 @@ class Certificate:
         most = self._largest()
         if self.proposal != "none" and min(most.tested, most.turned) < LEAST_EVENTS:
             found.append(
-                f"{most.tested} accepted drafts and {most.turned} rejections among the sampled tokens: one path of the "
-                "rule was hardly walked"
+                f"{most.tested} accepted drafts and {most.turned} rejections among the sampled tokens: accepting and "
+                f"rejecting need {LEAST_EVENTS} of each to be tested"
             )
         return found
 
@@ -144,7 +156,8 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; what is infinite becomes None."""
-        return _finite(asdict(self) | {"power": POWER})  # type: ignore[no-any-return]
+        derived = {name: getattr(self, name) for name in DERIVED}
+        return _finite(asdict(self) | derived | {"power": POWER})  # type: ignore[no-any-return]
 
 
 def _finite(value: Any) -> Any:

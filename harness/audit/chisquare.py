@@ -1,4 +1,4 @@
-"""Tests of sampled tokens against an exact law, with their power.
+"""Tests of sampled tokens against an exact distribution, with their power.
 
 Knows counts and probabilities only. Pearson's chi-square on cells that expect enough counts: tokens of like
 probability share one. `position_test` conditions on the tokens before (its chi-squares add up over prefixes), so each

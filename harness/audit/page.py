@@ -41,7 +41,7 @@ def _greedy(c: Certificate) -> Iterator[str]:
 
 
 def _sampled(c: Certificate) -> Iterator[str]:
-    yield "\n## Sampled tokens against the target's exact law\n"
+    yield "\n## Sampled tokens against the target distribution\n"
     yield "| test | samples | df | chi-square | p | p corrected | TV seen | smallest caught |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     level = c.false_alarm / len(c.tests)

@@ -1,4 +1,4 @@
-"""What the target itself does: its greedy answers with margins, and the exact law of sampled first tokens.
+"""What the target itself does: its greedy answers with margins, and the exact distribution of sampled first tokens.
 
 Asked once of the autoregressive server and then compared with every arm. What is sampled is the answer from a place
 where the target is in doubt, but not more than need be: where one token is likely every rule, right or wrong, gives

@@ -1,4 +1,4 @@
-"""What arithmetic of a given precision may move in a target's own law: how far two honest servers can be apart.
+"""What arithmetic of a given precision may move in a target distribution: how far two honest servers can be apart.
 
 A verification pass multiplies matrices of another shape than a decoding step, so logits agree to rounding only: two
 nearly equal tokens may swap, and a token at the border of a cut may fall on either side of it.

@@ -1,4 +1,4 @@
-"""The exact law of a request's next tokens, from the target's own probabilities.
+"""The exact distribution of a request's next tokens, from the target's own probabilities.
 
 Knows conditionals p(next | prefix) as the target's server reports them, and how a request's settings reshape them; not
 how they were asked for. A law holds the prefixes that are likely enough to be seen often, and no others: what is

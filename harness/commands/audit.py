@@ -88,7 +88,7 @@ class Auditor:
             self._say(f"{subject.name}/{arm}", "pass", "before, with these weights and versions (--again: once more)")
         if not wanted:
             return []
-        task = self.bar.add_task(f"{subject.name}: the target's law", total=len(wanted) * self.design.total)
+        task = self.bar.add_task(f"{subject.name}: the target distribution", total=len(wanted) * self.design.total)
         subject = replace(subject, seen=lambda count: self.bar.advance(task, count))
         try:
             known = session.reference(subject, prompts, self.design)

@@ -37,7 +37,7 @@ def plan(
 
 
 def show(made: Plan, console: Console) -> None:
-    """Counts, one line per allocation, what is missing with the command that brings it, and the notes."""
+    """Counts, one line per allocation, what is missing with the command that downloads it, and the notes."""
     console.print(
         f"{made.name}: {_count(len(made.cells), 'cell')} in {_count(len(made.launches), 'server launch')}, "
         f"{_count(len(made.allocations), 'allocation')}; "
@@ -50,7 +50,7 @@ def show(made: Plan, console: Console) -> None:
             f"missing set: {reason}; {_count(count, 'cell')} would be recorded as missing_set", soft_wrap=True
         )
     for model in made.missing_models:
-        console.print(f"missing model: {model.source} (to bring it: {model.fetch})", soft_wrap=True)
+        console.print(f"missing model: {model.source} (to download it: {model.fetch})", soft_wrap=True)
     for note in made.notes:
         console.print(f"note: {note}", soft_wrap=True)
 

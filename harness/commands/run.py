@@ -43,8 +43,8 @@ def run(
 ) -> None:
     """Measure what is missing of a sweep; resumes where it was stopped.
 
-    Exit code 0: every cell is ok. 1: some failed, or greedy outputs differ from AR's in float32. 5: all failed for the
-    machine's sake (server died, out of memory, time-out, disk full). 130: stopped.
+    Exit code 0: every cell is ok. 1: some failed, or greedy outputs differ from AR's in float32. 5: all failed by the
+    machine's fault (server died, out of memory, time-out, disk full). 130: stopped.
     """
     console = Console(goes_on=True)
     loaded, plan = planning.make(sweep, data_dir or [])

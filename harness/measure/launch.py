@@ -181,6 +181,7 @@ class Session:
             order=self.planned.order,
             prompts_digest=prompts_digest(ready.conversations) if ready else "",
             warmup=measured.warmup,
+            provenance=dict(self.planned.provenance),
             call=self.order.call,
             reached=row_checks.reached(cell_file.as_table(measured.rows)),
             counters=measured.counters,

@@ -73,7 +73,7 @@ def served_by(url: str, plan: Plan, wanted: Mapping[str, Cell]) -> dict[str, Cel
 
 
 def exit_code(outcomes: Iterable[str]) -> int:
-    """0 all ok; 5 if every cell failed for the machine's sake; 1 if any failed otherwise."""
+    """0 all ok; 5 if every cell failed by the machine's fault; 1 if any failed otherwise."""
     seen = Counter(outcomes)
     if set(seen) <= {"ok"}:
         return 0

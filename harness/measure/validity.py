@@ -45,14 +45,14 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
         dtype=cell.dtype,
         capacity=cell.capacity,
     )
-    found += capture_faults(
+    captured = capture_faults(
         info.attestation,
         arm,
         dtype=cell.dtype,
         sizes=asked_sizes(cell.capacity, cell.server),
         log=None if remote else log,
     )
-    found += [text for text in unlike if text not in found]
+    found += [text for text in (*unlike, *captured) if text not in found]
     return found if remote else found + _log_refusals(log, cell)
 
 

@@ -47,6 +47,7 @@ class Header:
     prompts_digest: str = ""  # over the rendered ids of all prompts, in order
     environment: dict[str, Any] = field(default_factory=dict)  # see `comparable.ENVIRONMENT`
     attestation: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)  # the drafter's provenance.json; {} if it has none
     server_argv: tuple[str, ...] = ()
     server_args: dict[str, Any] = field(default_factory=dict)  # as the server resolved them (``/server_info``)
     server_env: dict[str, str] = field(default_factory=dict)

@@ -7,8 +7,8 @@
   prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
   top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason,
   log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict),
-  server_argv, server_args (dict), server_env (dict), warmup (dict), call, reached, counters (dict), machine (dict),
-  cautions (tuple), schema, and one ``env_KEY`` per environment key.
+  provenance (dict), server_argv, server_args (dict), server_env (dict), warmup (dict), call, reached, counters (dict),
+  machine (dict), cautions (tuple), schema, and one ``env_KEY`` per environment key.
 ``rows``, one line per request, in order of (cell, index, turn):
   cell (id, categorical), every field of `row.Row`: index, prompt_id, turn, category, prompt_hash, prompt_tokens,
   completion_tokens, verify_ct, correct_drafts (nullable Int64), histogram, cap_histogram (numpy arrays or None),

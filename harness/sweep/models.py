@@ -27,7 +27,7 @@ class Model:
     folder: Path | None  # None: not here yet
     digest: str  # sglang_specbench.digest.weights_digest; "hub:ID@REVISION" or "trained:NAME" while not here
     where: str = ""  # file and key that name it
-    fetch: str = ""  # the command that brings it; "" when it is here
+    fetch: str = ""  # the command that downloads or makes it; "" when it is here
 
     @property
     def path(self) -> str:
@@ -37,7 +37,7 @@ class Model:
     def require(self) -> Path:
         """Its folder; `UserError` naming file, key and both remedies while there is none."""
         if self.folder is None:
-            hint = f"no such folder either: correct the path, or bring the model: {self.fetch}"
+            hint = f"no such folder either: correct the path, or get the model: {self.fetch}"
             raise UserError(f"{self.where}: {self.source!r} is not on this machine", hint)
         return self.folder
 

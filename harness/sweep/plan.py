@@ -39,6 +39,7 @@ class PlannedLaunch:
     target_path: str  # folder, or hub id while it is not downloaded
     draft_path: str  # "" without a drafter
     cells: tuple[Cell, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # the drafter's own words; {} if it says nothing
 
     @property
     def arm(self) -> str:
@@ -87,7 +88,7 @@ class Plan:
 
     name: str
     allocations: tuple[Allocation, ...]
-    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that mends it
+    missing_sets: Mapping[str, str] = field(default_factory=dict)  # prompt set -> reason and the command that fixes it
     missing_models: tuple[Model, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader of the sweep may not expect (`notes`)
 
@@ -183,4 +184,5 @@ def _launch(inputs: Inputs, order: int, served: Sequence[Cell]) -> PlannedLaunch
         target_path=inputs.targets[first.target].path,
         draft_path=draft.path if draft else "",
         cells=tuple(served),
+        provenance=inputs.provenance.get((first.target, ARMS[first.arm].checkpoint), {}),
     )

@@ -5,14 +5,15 @@ The reading half of planning; `plan.expand` is the pure half.
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from harness.prompts import load as prompts
 from harness.prompts.chat_template import render_digest
 from harness.prompts.manifest import Manifest, known, manifest
 from harness.prompts.prompt_set import PromptSet
-from harness.sweep import models
+from harness.sweep import models, provenance
 from harness.sweep.models import Model
 from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint
@@ -32,7 +33,8 @@ class Inputs:
     renders: Mapping[str, str]  # target -> digest of recipe, tokenizer and chat template
     manifests: Mapping[str, Manifest]
     sets: Mapping[str, PromptSet]  # those that are here
-    missing_sets: Mapping[str, str]  # set -> reason and the command that mends it
+    missing_sets: Mapping[str, str]  # set -> reason and the command that fixes it
+    provenance: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # as `drafters`; {}: unknown
 
     @property
     def missing_models(self) -> tuple[Model, ...]:
@@ -61,11 +63,13 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
         if name not in here:
             raise UserError(f"{sweep.where}: panel.sets: unknown prompt set {name!r}", near_name(name, here))
     sets, missing = _sets(names, data_dirs)
+    drafters = _drafters(sweep, targets, device)
     return Inputs(
         device=device,
         dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
         targets=targets,
-        drafters=_drafters(sweep, targets, device),
+        drafters=drafters,
+        provenance={key: provenance.read(model.folder) for key, model in drafters.items() if model.folder},
         renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
         manifests={name: manifest(name, data_dirs) for name in names},
         sets=sets,

@@ -1,8 +1,5 @@
-"""Tables 4 and 16: the configuration, from the recipes, and the decode rule."""
+"""Tables 4 and 16: the configuration, as the drafters that ran say it, and the decode rule."""
 
-import tomllib
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from harness.paper import published
@@ -10,11 +7,12 @@ from harness.stats.contrast import relative
 from harness.stats.estimate import Missing
 from harness.stats.results import Results
 from harness.stats.setting import Setting, printed
-from harness.tables.build import lowest_concurrency
+from harness.tables.build import lowest_concurrency, title_of
 from harness.tables.table import Cell, Column, Row, Table, Text, words
 from sglang_specbench.arms import DRAFTED, WINDOW
 
-# the paper's quantity -> how this tree's recipe says it: keys of contract.toml, or of lilicorr/recipe.toml
+NOTHING = "this drafter has no provenance.json: how it was trained is not known"
+# the paper's quantity -> how a drafter's contract or recipe says it
 RECIPE = {
     "Block size, of which drafted slots": "{window}, of which {drafted}",
     "Candidates retained per slot": "{lilicorr_candidate_topk}",
@@ -36,43 +34,74 @@ RECIPE = {
 }
 
 
+DRAFTER = {  # what a checkpoint says of itself beside its recipe -> the key of its provenance.json
+    "Optimiser steps": "steps",
+    "Seed": "seed",
+    "Digest of the corpus": "corpus_digest",
+    "Commit of the trainer": "commit",
+    "Parameters of the head": "head_parameters",
+}
+
+
 def table4(results: Results) -> Table:
-    """Configuration as printed, and for a measured run the same rows from the recipes of this tree."""
-    own = results.cells is not None
-    columns = (Column(name="Symbol"), Column(name="Paper"), *([Column(name="This tree")] if own else []))
-    rows = tuple(
+    """Configuration as printed, and for a measured run what each of its drafters says of its own training."""
+    drafters = _drafters(results)
+    columns = (Column(name="Symbol"), Column(name="Paper"), *(Column(group="As trained", name=n) for n in drafters))
+    rows = [
         Row(
             label=line["quantity"],
-            cells=(*words(line["symbol"], line["value"]), *([_recipe(line["quantity"])] if own else [])),
+            cells=(*words(line["symbol"], line["value"]), *(_said(line["quantity"], d) for d in drafters.values())),
         )
         for line in published.rows("table04_configuration")
-    )
-    return Table(name="4", title="Table 4. Configuration", stub="Quantity", columns=columns, rows=rows)
+    ]
+    for quantity, key in DRAFTER.items() if drafters else ():
+        rows.append(Row(label=quantity, cells=(*words("", ""), *(_own(d, key) for d in drafters.values()))))
+    return Table(name="4", title="Table 4. Configuration", stub="Quantity", columns=columns, rows=tuple(rows))
 
 
-def _recipe(quantity: str) -> Cell:
-    """The tree's own value; a hole where its recipes do not say."""
+def _drafters(results: Results) -> dict[str, dict[str, Any]]:
+    """Target and title of the arm that first loads it -> provenance, for each drafter of a measured run."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    names: dict[str, dict[str, Any]] = {}
+    if results.cells is None:
+        return names
+    for cell in results.cells.itertuples():
+        key = (str(cell.target), str(cell.draft_digest))
+        if cell.draft_digest and key not in found:
+            found[key] = dict(getattr(cell, "provenance", None) or {})
+            names[f"{cell.target} {title_of(results, str(cell.arm))}"] = found[key]
+    return names
+
+
+def _said(quantity: str, provenance: dict[str, Any]) -> Cell:
+    """What the drafter's contract and recipe say; a hole where they do not."""
     form = RECIPE.get(quantity)
     if form is None:
         return Cell(content=Missing("not a setting of the recipes here"))
+    if not provenance:
+        return Cell(content=Missing(NOTHING))
     try:
-        return Cell(content=Text(form.format(**_settings(), window=WINDOW, drafted=DRAFTED)))
-    except KeyError as error:
-        return Cell(content=Missing(f"contract.toml and lilicorr/recipe.toml have no key {error}"))
+        return Cell(content=Text(form.format(**_settings(provenance), window=WINDOW, drafted=DRAFTED)))
+    except (KeyError, ValueError, TypeError) as error:
+        return Cell(content=Missing(f"the drafter's provenance.json does not say it ({error})"))
 
 
-def _settings() -> dict[str, Any]:
-    """Keys of the contract and of LiLiCorr's recipe, tables flattened; read as files, the package is not imported."""
-    spec = find_spec("drafters")
-    assert spec is not None
-    folder = Path(next(iter(spec.submodule_search_locations or ())))
+def _own(provenance: dict[str, Any], key: str) -> Cell:
+    value = provenance.get(key)
+    if value is None or value == "":
+        return Cell(content=Missing(f"the drafter's provenance.json has no {key}" if provenance else NOTHING))
+    return Cell(content=Text(f"{value:,}" if isinstance(value, int) and key != "seed" else str(value)[:16]))
+
+
+def _settings(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Keys of the contract and of the recipe, tables flattened."""
     found: dict[str, Any] = {}
-    for path in (folder / "training" / "contract.toml", folder / "lilicorr" / "recipe.toml"):
-        if path.is_file():
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-            found |= {k: v for k, v in table.items() if not isinstance(v, dict)}
-            found |= {k: v for inner in table.values() if isinstance(inner, dict) for k, v in inner.items()}
-    return found | {"feed_forward": found["lilicorr_mlp_ratio"] * found["lilicorr_hidden_size"]}
+    for table in (provenance.get("contract") or {}, provenance.get("recipe") or {}):
+        found |= {k: v for k, v in table.items() if not isinstance(v, dict)}
+        found |= {k: v for inner in table.values() if isinstance(inner, dict) for k, v in inner.items()}
+    if {"lilicorr_mlp_ratio", "lilicorr_hidden_size"} <= found.keys():
+        found["feed_forward"] = found["lilicorr_mlp_ratio"] * found["lilicorr_hidden_size"]
+    return found
 
 
 def table16(results: Results) -> Table:

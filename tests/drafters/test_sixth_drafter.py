@@ -95,7 +95,7 @@ def seen(tmp_path_factory):
         shutil.copytree(ROOT / package, tree / package, ignore=ignored)
     found = blocks((ROOT / "docs" / "adding-a-drafter.md").read_text())
     arms = tree / "sglang_specbench" / "arms.py"
-    rows = arms.read_text().replace("_ROWS = (\n", f"_ROWS = (\n{found.pop(ROW)}", 1)
+    rows = arms.read_text().replace("_ROWS = (\n", f"_ROWS = (\n{found.pop(ROW).rstrip()},\n", 1)
     arms.write_text(rows)
     for name, text in found.items():
         (tree / name).parent.mkdir(exist_ok=True)

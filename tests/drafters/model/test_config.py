@@ -10,7 +10,7 @@ from drafters.checkpoints.export import save
 from drafters.model.config import DrafterConfig, default_layer_ids
 from drafters.model.drafter import build, load
 from drafters.model.registry import DRAFTERS, load_recipe, package
-from drafters.model.tensor_shapes import expected
+from drafters.model.tensor_shapes import expected, head_parameters
 from sglang_specbench.errors import UserError
 from tests.drafters.models import MASK, TARGET, tiny_config, tiny_drafter
 
@@ -133,3 +133,10 @@ def test_recipes_hold_the_papers_weights(arm: str) -> None:
     recipe = load_recipe(arm)
     assert recipe.loss.keywords["weights"].beta == 7.0  # type: ignore[attr-defined]
     assert ("conv_kernel_size" in recipe.model) == (arm in ("dflash2", "lilicorr-conv"))
+
+
+@pytest.mark.parametrize("arm", DRAFTERS)
+def test_head_parameters_are_the_modules_own(arm):
+    """Counted from config.json as SGLang loads it, and from our module: two independent lists."""
+    made = tiny_drafter(arm)
+    assert head_parameters(made.config.to_json()) == sum(p.numel() for p in made.head.parameters())

@@ -66,7 +66,7 @@ def test_what_fails(changes, reason):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"tested": 20}, "hardly walked"),
+        ({"tested": 20}, "need 100 of each to be tested"),
         ({"blocks": 4020}, "20 rejections"),
         ({"tests": (result_of(samples=200),)}, "take 24,500 samples"),  # it sees 0.25: (0.25 / 0.1)^2 of 4,000
         ({"tests": (result_of(df=0),)}, "no answer came often enough"),

@@ -188,7 +188,7 @@ def test_models_that_are_not_here_stop_a_run_and_not_a_plan(tmp_path):
     path.write_text(sweep_text(tmp_path).replace(f"{tmp_path}/target", "org/x").replace(f"{tmp_path}/dflash", "org/d"))
     _, made = plan.make(path)
     assert len(made.cells) == 3
-    remedies = "no such folder either: correct the path, or bring the model: hf download org/x"
+    remedies = "no such folder either: correct the path, or get the model: hf download org/x"
     with pytest.raises(UserError, match=rf"s\.toml: target\.toy\.path: 'org/x' is not on this machine .{remedies}"):
         made.require_models()
     plan.write(made, tmp_path)
