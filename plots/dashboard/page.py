@@ -40,7 +40,11 @@ class Page:
 def slug(text: str) -> str:
     """A name that is safe in a URL, a file name and an id; different texts have different ones, spaces aside."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST]
-    return plain if plain == text.replace(" ", "-") else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
+    return (
+        plain
+        if plain == text.replace(" ", "-")
+        else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
+    )
 
 
 def chart_section(chart: alt.TopLevelMixin, folder: Path, title: str, data: pd.DataFrame, note: str = "") -> Section:
