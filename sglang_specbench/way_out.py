@@ -33,11 +33,12 @@ def prepare() -> None:
 
 def leave(error: BaseException) -> int:
     """Say what ``error`` means to the user; the exit code."""
-    if isinstance(error, SystemExit):
+    closed = isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError)
+    if isinstance(error, SystemExit) and not closed:
         return _code_of(error)
     if isinstance(error, KeyboardInterrupt):
         return STOPPED
-    if isinstance(error, BrokenPipeError):
+    if closed:  # click makes a SystemExit(1) of it
         _close_stdout()
         return CLOSED_PIPE
     if os.environ.get("SPECBENCH_TRACEBACK") == "1":

@@ -33,12 +33,6 @@ def _head(checkpoint: str) -> Callable[[dict[str, Any]], dict[str, Shape]]:
     return found
 
 
-def head_parameters(config: dict[str, Any]) -> int:
-    """Numbers that the arm's head adds to the backbone (0 for DFlash)."""
-    backbone = _backbone(config)
-    return sum(math.prod(shape) for name, shape in expected(config).items() if name not in backbone)
-
-
 def _backbone(config: dict[str, Any]) -> dict[str, Shape]:
     hidden, inner, size = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     queries, keys = config["num_attention_heads"] * size, config["num_key_value_heads"] * size

@@ -44,11 +44,9 @@ class Page:
 def slug(text: str) -> str:
     """A name that is safe in a URL, a file name and an id; different texts have different ones, spaces aside."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST]
-    return (
-        plain
-        if plain == text.replace(" ", "-")
-        else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
-    )
+    if plain == text.replace(" ", "-"):
+        return plain
+    return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
 
 
 def chart(made: alt.TopLevelMixin, folder: Path, name: str, alt_text: str, data: pd.DataFrame) -> Markup:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from sglang import hostile  # of this stand-in
 from sglang_specbench.arms import ARMS
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.digest import weights_digest
@@ -59,6 +60,11 @@ class Faults:
     ignores_sigterm: bool = False
     child: bool = False  # a process in a group of its own, as SGLang's schedulers are not, but might be
     big_reply: int = 0  # bytes of text in an answer
+    hostile: str = ""  # an answer that is not SGLang's: a name of `hostile`
+    hostile_at: int = 1  # ... to this request
+    info: dict = field(default_factory=dict)  # overrides of /server_info
+    hangs: str = ""  # this route is never answered
+    fails: str = ""  # this route answers HTTP 500
 
 
 class Fake:
@@ -68,6 +74,14 @@ class Fake:
         self.measured = 0
         self.counted = dict.fromkeys(("num_requests", "generation_tokens", "spec_verify_calls"), 0)
         self.speculative = bool(args.speculative_algorithm)
+
+    @web.middleware
+    async def routes(self, request, handler):
+        if self.faults.hangs and request.path.startswith(self.faults.hangs):
+            await asyncio.sleep(3600)
+        if self.faults.fails and request.path.startswith(self.faults.fails):
+            return web.Response(status=500, text="[/red] boom")
+        return await handler(request)
 
     async def ready(self, _):
         late = self.faults.never_ready or time.monotonic() - self.began < self.faults.start_s
@@ -92,7 +106,7 @@ class Fake:
             body["specbench"] = self.attestation()
             runtime = {"downgrades": list(self.faults.downgrades), "verification": "exact", "threads": 1}
             body["internal_states"][0]["specbench"] = runtime
-        return web.json_response(body)
+        return web.json_response(body | self.faults.info)
 
     def attestation(self):
         arm, draft = ARMS[self.config["arm"]], self.config["draft"]
@@ -151,6 +165,8 @@ class Fake:
         if n and n == faults.refuses_at:
             return web.json_response({"error": {"message": "the input is too long"}}, status=400)
         await asyncio.sleep(faults.request_s)
+        if faults.hostile and n and n == faults.hostile_at:
+            return await hostile.answer(faults.hostile, request, self.answer(body, aborted=False))
         return web.json_response(self.answer(body, aborted=bool(n) and n == faults.aborts_at))
 
     def answer(self, body, aborted):
@@ -223,7 +239,7 @@ def main():
     if faults.child:
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     fake = Fake(args, config, faults)
-    app = web.Application()
+    app = web.Application(middlewares=[fake.routes])
     app.add_routes(
         [
             web.get("/ready", fake.ready),
