@@ -46,6 +46,7 @@ def troubles(baseline: Results, candidate: Results, speed: bool) -> list[Trouble
         *_without_plan(baseline, candidate),
         *_absent(baseline, candidate),
         *_not_planned(baseline, candidate),
+        *_foreign(baseline, candidate),
         *_unlike(baseline, candidate, speed),
         *_without_ar(baseline, candidate, speed),
         *(_unsteady(baseline, candidate) if speed else ()),
@@ -59,7 +60,9 @@ def differences(baseline: Results, candidate: Results) -> list[str]:
     found = comparable.between(facts[0].values(), facts[1].values(), comparable.merged())
     named = [f"differs: {comparable.shown(f)}{f' of {of}' if of else ''}: {a} -> {b}" for f, of, a, b in found]
     new = [place for place in _planned(candidate) if place not in _planned(baseline)]
-    return [*named, *([f"not judged, only in the candidate: {_places(new)}"] if new else [])]
+    runs = (("baseline", baseline), ("candidate", candidate))
+    said = [f"{who}: {note}" for who, results in runs for note in results.notes]
+    return [*named, *([f"not judged, only in the candidate: {_places(new)}"] if new else []), *said]
 
 
 def shared(baseline: Results, candidate: Results) -> list[Setting]:
@@ -169,6 +172,18 @@ def _not_planned(baseline: Results, candidate: Results) -> Iterator[Trouble]:
     gone = [place for place in _planned(baseline) if place not in planned]
     if gone and candidate.planned is not None:
         yield Trouble(INCONCLUSIVE, f"in the baseline, and not planned by the candidate: {_places(gone)}")
+
+
+def _foreign(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """Judged settings whose numbers hold cells that no plan names."""
+    both = set(shared(baseline, candidate))
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        known = {cell.id for cell in results.planned or ()}
+        odd = [
+            s for s in sorted(both, key=table_order) if results.planned is not None and set(results.sources[s]) - known
+        ]
+        if odd:
+            yield Trouble(INVALID, f"{who}: cells that are in no plan count in {'; '.join(map(str, odd))}")
 
 
 def _planned(results: Results) -> dict[tuple[Setting, int], None]:

@@ -297,3 +297,14 @@ def test_the_gate_and_the_history_read_the_numbers_of_the_tables(old):
 def test_unaudited_arms_carry_a_dagger(old):
     text = report.markdown(gate(old, old, RULES), "old", "old")
     assert "- \N{DAGGER} lilicorr of the candidate: unaudited" in text
+
+
+def test_cells_of_no_plan_do_not_count_in_silence(old, tmp_path):
+    """A seed that nobody planned, averaged into a judged setting."""
+    run = make(tmp_path, first_repeat=3)
+    foreign = [replace(c, seed=99) for c in run.planned if c.repeat == 3]
+    for header, rows in synthetic.run(foreign):
+        store.write_cell(tmp_path, replace(header, started_at="2026-11-29T00:00:00Z"), rows)
+    outcome = gate(old, load_results(str(tmp_path)), RULES)
+    assert outcome.exit_code == 4
+    assert any("cells that are in no plan count in" in t.reason for t in outcome.troubles)
