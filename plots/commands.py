@@ -44,7 +44,9 @@ def plot(
             if figure is not None:
                 style.footnotes(figure, doubts(results))
             written = style.save(figure, out, name) if figure is not None else []
-        typer.echo(f"{name}: {written[0]}" if written else f"{name}: not drawn, {needs}")
+        typer.echo(
+            f"{name}: {written[0]}" if written else f"{name}: {results.name} has no data for it; to fill it, {needs}"
+        )
 
 
 def dashboard(

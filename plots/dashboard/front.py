@@ -40,7 +40,7 @@ def _first(panel: Panel) -> Markup:
     times = f" {number(first.speedup, 2)}x" if isinstance(first.speedup, Estimate) else ""
     doubt = f"95 % interval {_bounds(first.speedup)}; " if _bounds(first.speedup) else ""
     near = [r for r in panel.drafted[1:] if r.behind is not None and r.behind.verdict not in ("less", "more")]
-    alike = f"; not told from {len(near)} other arms" if near else ""
+    alike = f"; not told from {len(near)} other{'s' if len(near) > 1 else ''}" if near else ""
     return Markup(
         '<div class="card first" style="--arm: {}"><h3>{}</h3><p class="big">{}{}</p><p class="note">{}'
         '<span class="badge {}">{}</span>{}</p></div>'
