@@ -278,3 +278,9 @@ def test_a_drafter_that_no_arm_uses_is_noted():
 def test_shipped_sweeps_have_no_notes(name):
     """The one left out measures acceptance only, without AR."""
     assert plan.make(name)[1].notes == ()
+
+
+def test_a_concurrency_that_the_prompts_cannot_reach_is_noted_once():
+    few = {"sets": {"gsm8k": sweep.SetSpec(prompts=6)}, "concurrency": (1, 6, 32)}
+    (note,) = notes({"arms": ("ar", *TRAINED), **few})
+    assert "concurrency 32 is out of reach of the 6 prompts of gsm8k: no block times there" in note

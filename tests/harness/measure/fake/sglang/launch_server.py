@@ -47,7 +47,6 @@ class Faults:
     retracts: bool = False
     foreign: bool = False  # somebody else sends a request while a cell runs
     no_metrics: bool = False
-    collapses_at: int = 0  # no draft is accepted any more
     eos_in_block: bool = False  # answers end inside their last block
     other_outputs: bool = False  # greedy outputs that are not the target's
     no_attestation: bool = False
@@ -177,8 +176,6 @@ class Fake:
         if sampling["temperature"] > 0:
             seed = hashlib.sha256(seed + str(self.args.random_seed).encode() + os.urandom(1)).digest()
         blocks, correct, histogram = self.blocks(total, seed)
-        if faults.collapses_at and self.measured >= faults.collapses_at:
-            blocks, correct, histogram = total - 1, 0, [total - 1]
         ids = [4 + seed[i % 32] for i in range(total)]
         ids += [1] * (40 if faults.overcounts else 0)
         finish = {"type": "length", "length": total}
