@@ -23,5 +23,9 @@ class Console(rich.console.Console):
         if not self._goes_on:
             raise BrokenPipeError
         self.quiet = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        print("specbench: nobody reads the output any more; the work goes on", file=sys.stderr)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        try:
+            print("specbench: nobody reads the output any more; the work goes on", file=sys.stderr, flush=True)
+        except OSError:  # both went into one pipe
+            os.dup2(nowhere, 2)
