@@ -31,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A file of the site. ``raw`` and ``tail`` are finished HTML before and after the sections."""
+    """A file of the site. ``raw`` and ``tail`` are finished HTML before and after the sections; ``doubts`` end it."""
 
     name: str  # file name
     title: str
@@ -39,6 +39,7 @@ class Page:
     raw: Markup = Markup("")  # noqa: RUF009  (immutable)
     sections: tuple[Section, ...] = ()
     tail: Markup = Markup("")  # noqa: RUF009  (immutable)
+    doubts: tuple[str, ...] = ()  # what the newest run lacks and which of its arms are unaudited
 
 
 def slug(text: str) -> str:

@@ -4,7 +4,7 @@ Everything that comes from a run folder (names, reasons, log tails) is untrusted
 templates escape it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from altair.utils.schemapi import debug_mode
 from harness.gate.history import Entry
 from harness.report.page import report
 from harness.stats.results import Results
+from harness.tables.build import doubts
 from plots import style
 from plots.dashboard import arm_page, front, health, history_frame, history_page, set_page
 from plots.dashboard.page import Page, assets, write
@@ -37,7 +38,11 @@ class Sources:
 def build(sources: Sources, out: Path) -> list[Path]:
     """Write the site into ``out`` and return its pages."""
     out.mkdir(parents=True, exist_ok=True)
-    with debug_mode(False):  # no schema check of every channel: half of the build's time; the browser test sees errors
+    unaudited = sources.results.unaudited if sources.results is not None else ()
+    with (
+        style.look(unaudited),
+        debug_mode(False),
+    ):  # no schema check of every channel: half of the build's time; the browser test sees errors
         return _build(sources, out)
 
 
@@ -64,7 +69,8 @@ def _build(sources: Sources, out: Path) -> list[Path]:
     }
     (out / "vega.js").write_text(vl_convert.javascript_bundle(), encoding="utf-8")  # type: ignore[call-arg]  # its stub lacks the default
     assets(out)
-    return [write(page, navigation, out) for page in pages]
+    said = tuple(doubts(results)) if results is not None else ()
+    return [write(replace(page, doubts=said), navigation, out) for page in pages]
 
 
 def _arms(history: pd.DataFrame, results: Results | None) -> list[str]:

@@ -232,4 +232,4 @@ def test_the_newest_run_says_what_it_lacks_and_what_is_unaudited(tmp_path):
         text = (tmp_path / "site" / page).read_text()
         assert "1 of 4 planned cells have no number: toy/domino 1 missing (gsm8k)" in text
         assert "\N{DAGGER} unaudited" in text
-    assert "lilicorr \N{DAGGER}" in (tmp_path / "site" / "arm-lilicorr.html").read_text()
+    assert "LiLiCorr \N{DAGGER}" in (tmp_path / "site" / "arm-lilicorr.html").read_text()
