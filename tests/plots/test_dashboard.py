@@ -210,7 +210,7 @@ def test_the_site_runs_in_a_browser_without_an_error(site, width):
         tab.locator("#newer").select_option(index=23)
         tab.locator("#older").select_option(index=10)
         first = tab.locator("#changes tr").first
-        assert "LiLiCorr, speedup" in first.inner_text()
+        assert "LiLiCorr \N{DAGGER}, speedup" in first.inner_text()
         assert first.locator("td.down").count() == 1  # a drop of 4 % is more than the noise
         tab.goto((out / "index.html").as_uri())
         tab.keyboard.press("Tab")
