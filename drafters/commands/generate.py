@@ -38,12 +38,12 @@ def generate(
     columns = (SpinnerColumn(), TextColumn(said, markup=False))
     counts: dict[str, Any] = {"done": 0, "failed": 0, "cut": 0}
     with Progress(*columns, TimeElapsedColumn()) as progress:
-        task = progress.add_task("", total=None, **counts)
+        task = progress.add_task("", total=None, done=0, failed=0, cut=0)
 
         def on_done(row: dict[str, Any]) -> None:
             counts["failed" if "error" in row else "done"] += 1
             counts["cut"] += bool(row.get("cut"))
-            progress.update(task, **counts)
+            progress.update(task, done=counts["done"], failed=counts["failed"], cut=counts["cut"])
 
         regenerate(conversations, output, tokenizer, server=server, concurrency=concurrency, on_done=on_done)
     if counts["failed"]:

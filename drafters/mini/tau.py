@@ -20,6 +20,7 @@ from drafters.mini.complete import LIMIT
 from drafters.mini.corpus import DOMAINS
 from drafters.mini.tokenizer import END_ID
 from drafters.model.drafter import load
+from drafters.model.registry import DRAFTERS
 from drafters.reference.decode import Rule, decode
 from drafters.reference.target import Target
 from sglang_specbench.digest import weights_digest
@@ -81,7 +82,7 @@ def markdown(report: dict[str, Any]) -> str:
     columns = (*DOMAINS, "mean")
     cells = {(row["arm"], row["domain"]): row for row in report["rows"]}
     lines = [f"| arm | {' | '.join(columns)} | mean over DFlash's |", "|---" * (len(columns) + 2) + "|"]
-    for arm in SHIPPED:
+    for arm in dict.fromkeys(row["arm"] for row in report["rows"]):
         values = [_shown(cells[arm, column]) for column in columns]
         lines.append(f"| {arm} | {' | '.join(values)} | {_shown(cells[arm, 'mean']['over_dflash'])} |")
     note = (
@@ -112,8 +113,9 @@ def main(folder: Path, limit: int) -> None:
     """Measure every arm in ``folder`` and write its tau.json and tau.md."""
     prompts = read_prompts(folder, limit)
     target = Target.load(folder / "target")
-    counts = {arm: count(folder, arm, prompts, target) for arm in SHIPPED}
-    digests = {name: weights_digest(folder / name) for name in ("target", *SHIPPED)}
+    arms = [arm for arm in DRAFTERS if (folder / arm / "config.json").is_file()]
+    counts = {arm: count(folder, arm, prompts, target) for arm in arms}
+    digests = {name: weights_digest(folder / name) for name in ("target", *arms)}
     report = {"prompts": len(prompts[DOMAINS[0]]), "weights": digests, "rows": summarise(counts)}
     (folder / "tau.json").write_text(json.dumps(report, indent=1) + "\n")
     (folder / "tau.md").write_text(markdown(report))

@@ -11,12 +11,13 @@ do it in every round and average what is a sum.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from drafters.model.blocks import TrainingBatch
 from drafters.model.drafter import Drafter
@@ -24,6 +25,7 @@ from drafters.model.losses import Loss, LossFunction
 from drafters.training.contract import Contract
 
 Scalars = dict[str, Tensor]
+_BUCKET = 2**26  # numbers of one message between ranks
 
 
 class NotFiniteError(ValueError):
@@ -91,16 +93,17 @@ class Trainee:
 
     def _sum_gradients(self, scale: Tensor | None) -> None:
         """Sum over ranks; a weight that this step did not reach has gradient 0 on every rank, not none on some."""
-        waiting = []
         for weight in self.weights:
             if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
-            if dist.is_initialized():
-                waiting.append(dist.all_reduce(weight.grad, async_op=True))
-        for work in waiting:
-            work.wait()
+        gradients = [weight.grad for weight in self.weights if weight.grad is not None]
+        if dist.is_initialized():
+            for bucket in _buckets(gradients):
+                flat = _flatten_dense_tensors(bucket)
+                dist.all_reduce(flat)
+                torch._foreach_copy_(bucket, _unflatten_dense_tensors(flat, bucket))
         if scale is not None:
-            torch._foreach_mul_([weight.grad for weight in self.weights], scale)
+            torch._foreach_mul_(gradients, scale)
 
     @torch.no_grad()
     def measure(self, batch: TrainingBatch) -> Loss:
@@ -150,12 +153,23 @@ def world() -> int:
 
 
 def over_ranks(values: Mapping[str, Tensor]) -> Scalars:
-    """Each scalar summed over ranks."""
-    summed = {name: value.detach().clone() for name, value in values.items()}
-    if dist.is_initialized():
-        for value in summed.values():
-            dist.all_reduce(value)
-    return summed
+    """Each scalar summed over ranks, in one message."""
+    if not dist.is_initialized():
+        return dict(values)
+    together = torch.stack([value.detach().double() for value in values.values()])
+    dist.all_reduce(together)
+    return dict(zip(values, together.unbind(), strict=True))
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Few messages rather than one for each tensor, and no copy of all of them at once."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        if bucket and sum(t.numel() for t in bucket) + tensor.numel() > _BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    yield bucket
 
 
 def _sum(mappings: Any) -> Scalars:
