@@ -100,7 +100,7 @@ def width_line(found: RunSurvival, costs: Costs) -> dict[str, Any]:
         "best width": best.width,
         "in 95 % of draws": f"{low} to {high}",
         "tau": _shown(best.tau),
-        "tau, fixed places": best.tau_fixed_places,
+        "tau, histogram cut": best.tau_cut,
         "speedup": _shown(best.speedup),
         f"at width {full.width}": _shown(full.speedup),
     }
@@ -113,7 +113,7 @@ def width_lines(found: RunSurvival, costs: Costs) -> Lines:
         {
             "width": w.width,
             "tau": _shown(w.tau),
-            "tau, fixed places": w.tau_fixed_places,
+            "tau, histogram cut": w.tau_cut,
             "block in AR passes": costs.block(batch, w.width),
             "speedup": _shown(w.speedup),
             "best in": f"{w.best_share:.0%} of draws",

@@ -4,13 +4,15 @@ Knows survival curves; times come from the caller. At temperature 0 the text doe
 does whether a given draft is right; so a wide block holds what a block of every narrower width would have accepted from
 the same anchor. Two ends of what that says about acceptance length:
 
-- *fresh anchors* (`truncated`): 1 + a_1 + ... + a_(w-1), the wide histogram cut at w - 1. Right if a narrow run's
-  anchors are as hard as the wide run's, though it also has anchors in the middle of easy stretches.
 - *fixed places* (`fixed_places`): rejections sit at places of the text, wherever the anchor is. A stretch of d + 1
-  tokens then takes ceil((d + 1) / w) narrow blocks. Exact under that assumption where w divides the run's width; else a
-  stretch longer than a wide block is cut where no narrow block would end, so tau comes out low.
+  tokens then takes ceil((d + 1) / w) narrow blocks; a block that was accepted whole goes on, and takes its share. Exact
+  under that assumption where w divides the run's width.
+- *fresh anchors* (`truncated`): 1 + a_1 + ... + a_(w-1), the wide histogram cut at w - 1. Right if a narrow run's
+  anchors are as hard as the wide run's. They are not: it also has anchors in the middle of easy stretches, so tau comes
+  out low.
 
-The first is what is used; the second says how far the choice of anchors can matter.
+The first is what is used: on the mini models it is nearer the truth at every width tried
+(tests/parity/test_verification_width.py); the second stands beside it.
 """
 
 import math
@@ -26,7 +28,7 @@ from sglang_specbench.arms import ARMS
 Draws = NDArray[np.float64]
 ASSUMES = (
     "temperature 0: the target's text does not depend on the width",
-    "anchors of a narrow run are as hard as those of the wide run ('fixed places' is the other end)",
+    "rejections sit at places of the text, wherever a block begins ('cut': they do not depend on the place at all)",
     "the draft of a narrow block is the start of the wide one: see 'draft'",
 )
 # speculative algorithm -> whether slot i is the same draft whatever the width, and why
@@ -55,7 +57,8 @@ def fixed_places(survival: Draws, width: int) -> Draws:
     ones = np.ones_like(survival[:1])
     reached = np.concatenate([ones, survival, 0 * ones])
     share = reached[:-1] - reached[1:]  # of blocks that accept d = 0..g
-    narrow = np.array([math.ceil((d + 1) / width) for d in range(len(share))])
+    whole = len(share) / width  # a stretch that the wide block did not end
+    narrow = np.array([*(math.ceil((d + 1) / width) for d in range(len(share) - 1)), whole])
     return divide(1 + survival.sum(axis=0), np.tensordot(narrow, share, axes=1))
 
 
@@ -65,7 +68,7 @@ class Width:
 
     width: int
     tau: Estimate | Missing
-    tau_fixed_places: float
+    tau_cut: float
     speedup: Estimate | Missing
     best_share: float  # of bootstrap draws
 
@@ -73,15 +76,15 @@ class Width:
 def every_width(survival: Draws, prompts: int, cost: Callable[[int], float]) -> list[Width]:
     """Widths 2 to g + 1; ``cost(width)`` is a block's time in AR passes (draft and verification)."""
     sizes = range(2, len(survival) + 2)
-    taus = [truncated(survival, width) for width in sizes]
+    taus = [fixed_places(survival, width) for width in sizes]
     gains = [tau / cost(width) for tau, width in zip(taus, sizes, strict=True)]
     replicates = np.stack(gains)[:, 1:] if prompts > 1 else np.stack(gains)
     best = np.bincount(replicates.argmax(axis=0), minlength=len(gains)) / replicates.shape[1]
     return [
         Width(
             width=width,
-            tau=from_draws(tau, prompts, "histogram cut at the width"),
-            tau_fixed_places=float(fixed_places(survival, width)[0]),
+            tau=from_draws(tau, prompts, "rejections at fixed places of the text"),
+            tau_cut=float(truncated(survival, width)[0]),
             speedup=from_draws(gain, prompts, "tau / modelled time of a block"),
             best_share=float(share),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.speedup_model.widths import truncated
+from harness.speedup_model.widths import fixed_places
 from harness.stats import resample
 from sglang_specbench.launch import Launch
 from tests.cpu_server.servers import free_port, serve, start_ordinarily
@@ -44,7 +44,7 @@ def test_a_wide_run_predicts_a_narrow_one(tmp_path):
     assert not narrow[:, NARROW:].any()
     drawn = resample.counts([str(i) for i in range(len(texts))])
     reached = (drawn @ wide)[:, ::-1].cumsum(axis=1)[:, ::-1]
-    predicted = truncated((reached[:, 1:] / reached[:, :1]).T, NARROW)
+    predicted = fixed_places((reached[:, 1:] / reached[:, :1]).T, NARROW)
     blocks = drawn @ narrow
     measured = 1 + blocks @ np.arange(WIDE) / blocks.sum(axis=1)
     off = measured / predicted - 1

@@ -1,7 +1,7 @@
 """A wide run says what narrower verification gives: the mini drafters in the reference loop, at temperature 0.
 
-Every block is drafted whole and its first slots are verified, so the draft is the same and only the anchors move. What
-the wide run's histogram gives when it is cut (`harness.speedup_model.widths`) stands against what the narrow loop does.
+Every block is drafted whole and its first slots are verified, so the draft is the same and only the anchors move. Both
+ways to read a narrower width off the wide run (`harness.speedup_model.widths`) stand against what the narrow loop does.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from harness.speedup_model.widths import fixed_places, truncated
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 MINI = Path(__file__).resolve().parents[2] / "drafters" / "mini"
 WIDTHS, PROMPTS, TOKENS = (16, 8, 4), 2, 64
-# a tenth is what docs/theory.md promises; anchors that move cost some of it
+# a tenth: the most that docs/theory.md promises
 CLOSE = 0.10
 
 
@@ -52,7 +52,7 @@ def decoded(arm, monkeypatch):
 
 
 @pytest.mark.parametrize("arm", ["dflash", "domino"])
-def test_the_cut_histogram_is_close_to_the_narrow_run(arm, monkeypatch):
+def test_fixed_places_come_closer_to_the_narrow_run_than_the_cut_histogram(arm, monkeypatch):
     accepted, texts = decoded(arm, monkeypatch)
     assert texts[16] == texts[8] == texts[4]  # the text does not depend on the width
     survival = np.array([(accepted[16] > k).mean() for k in range(15)])[:, None]
@@ -60,4 +60,6 @@ def test_the_cut_histogram_is_close_to_the_narrow_run(arm, monkeypatch):
         measured = 1 + accepted[width].mean()
         cut, fixed = (float(f(survival, width)[0]) for f in (truncated, fixed_places))
         print(f"{arm} width {width}: measured {measured:.3f}, cut {cut:.3f}, fixed places {fixed:.3f}")
-        assert cut == pytest.approx(measured, rel=CLOSE)
+        assert abs(fixed / measured - 1) <= abs(cut / measured - 1)
+        assert cut < measured or width == 16  # its anchors are harder than the narrow run's
+        assert fixed == pytest.approx(measured, rel=CLOSE)

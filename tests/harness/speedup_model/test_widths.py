@@ -61,11 +61,13 @@ def test_a_wider_block_never_commits_less(alpha):
 
 
 def test_the_best_width_by_hand():
-    """Alpha 0.8 and a verification that costs 0.1 a slot more: the width of `best_length`, and sure of it."""
+    """Alpha 0.8 and a verification that costs 0.1 a slot more: and sure of it."""
     survival = np.repeat(np.array(iid_survival(0.8, 15))[:, None], 101, axis=1)
     costs = in_passes(15, parallel_draft(0.1), linear_verification(0.1), parallel=True)
     found = every_width(survival, 30, lambda width: costs.block(1, width))
-    rates = {w: sum(0.8**k for k in range(w)) / (1.1 + 0.1 * (w - 1)) for w in range(2, 17)}
+    taus = {w: float(fixed_places(survival, w)[0]) for w in range(2, 17)}
+    assert taus[8] == pytest.approx(sum(0.8**k for k in range(8)))  # 8 divides 16: no assumption matters
+    rates = {w: tau / (1.1 + 0.1 * (w - 1)) for w, tau in taus.items()}
     best, low, high = best_width(found)
     assert best.width == low == high == max(rates, key=rates.get)
     assert best.speedup.value == pytest.approx(max(rates.values()))
