@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 RUN ?= out/demo
+DEVICE ?= cpu
 # Two shared cores: OpenMP threads that spin at barriers cost a factor of 10 to 50 under contention.
 export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit docs bench golden clean
 
-demo: $(VENV)/.serve                ## run the demo sweep on the real SGLang server, no GPU needed
-	$(BIN)/specbench run demo --out $(RUN)
+demo: $(VENV)/.serve                ## run the demo sweep on the real SGLang server, on the CPU (DEVICE=cuda: on a GPU)
+	$(BIN)/specbench run demo --device $(DEVICE) --out $(RUN)
 	$(BIN)/specbench tables $(RUN) --format md --out $(RUN)/tables
 	$(BIN)/specbench plot $(RUN) --out $(RUN)/figures
 	$(BIN)/specbench dashboard --run $(RUN) --out $(RUN)/site

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.sweep.plan import Allocation, Plan, make
-from harness.sweep.resolve import detect_device
+from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import STAND_IN
 

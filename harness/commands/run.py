@@ -20,6 +20,7 @@ from harness.schema.header import Header
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -37,6 +38,10 @@ def run(
     executor: Annotated[
         Literal["local", "ray"], typer.Option(help="ray: one allocation a GPU, side by side.")
     ] = "local",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(help="What to serve on; auto: as the sweep says, or what is here."),
+    ] = "auto",
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     save_output: Annotated[bool, typer.Option("--save-output", help="Keep output ids and text in the rows.")] = False,
 ) -> None:
@@ -46,7 +51,9 @@ def run(
     machine's sake (server died, out of memory, time-out, disk full). 130: stopped.
     """
     console = Console()
-    loaded, plan = planning.make(sweep, data_dir or [])
+    if not (dry_run or server):
+        require(device)
+    loaded, plan = planning.make(sweep, data_dir or [], "" if device == "auto" else device)
     order = Order(
         run_dir=out or RUNS / loaded.name,
         sweep=loaded,
