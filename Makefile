@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 RUN ?= out/demo
+DEVICE ?= cpu
 # Two shared cores: OpenMP threads that spin at barriers cost a factor of 10 to 50 under contention.
 export OMP_NUM_THREADS ?= 1
 
@@ -12,9 +13,9 @@ WHY ?= the demo run that results/demo holds
 
 .PHONY: demo results test lint types unit docs bench golden clean
 
-demo: $(VENV)/.serve                ## run the demo sweep on the real SGLang server, no GPU needed
+demo: $(VENV)/.serve                ## run the demo sweep on the real SGLang server, on the CPU (DEVICE=cuda: on a GPU)
 	@echo "measuring eight arms on the shipped mini models: about seven minutes on two idle cores; it goes on where it was stopped"
-	$(BIN)/specbench run demo --out $(RUN)
+	$(BIN)/specbench run demo --device $(DEVICE) --out $(RUN)
 	$(BIN)/specbench tables $(RUN) --format md --out $(RUN)/tables > /dev/null
 	$(BIN)/specbench plot $(RUN) --out $(RUN)/figures > /dev/null
 	$(BIN)/specbench dashboard --run $(RUN) --out $(RUN)/site > /dev/null

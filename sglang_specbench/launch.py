@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sglang_specbench.arms import ARMS, Arm, Proposal
 from sglang_specbench.config import from_dict
+from sglang_specbench.device import attention_backend
 
 CONFIG_ENV = "SPECBENCH_CONFIG"
 STAND_IN = Path(__file__).parent / "serving" / "cpu"  # holds the torch stand-in for the sgl_kernel wheel
@@ -51,6 +52,7 @@ class Launch:
     seed: int
     concurrency: int = 1  # the most requests that will be in flight; graphs are captured up to it
     context_length: int = 8192  # tokens, prompt and answer
+    capability: int = 90  # compute capability of the GPU (90 is 9.0): the attention backend follows it
     extra: tuple[str, ...] = ()  # server arguments of the sweep, last, so that they win
 
     @property
@@ -128,7 +130,7 @@ def _common_flags(launch: Launch) -> tuple[str, ...]:
 def _cuda_flags(launch: Launch) -> tuple[str, ...]:
     sizes = tuple(map(str, graph_sizes(launch.concurrency)))
     return (
-        "--attention-backend", "fa3",  # the default differs between arms on newer cards
+        "--attention-backend", attention_backend(launch.capability),  # SGLang's default differs between arms
         "--mem-fraction-static", "0.80",
         "--chunked-prefill-size", "8192",
         "--cuda-graph-bs-decode", *sizes,

@@ -8,13 +8,13 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sglang_specbench import SGLANG_VERSION
 from sglang_specbench.arms import Arm
+from sglang_specbench.device import gpus
 
 SERVE_HINT = "pip install 'sglang-specbench[serve]'"
 DISK_GB = 12  # SGLang with what it brings is 11 GB
@@ -24,7 +24,7 @@ _CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_tile")
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Versions are None where a package is absent; ``gpus`` are names with memory, as the driver prints them."""
+    """Versions are None where a package is absent; ``gpus`` are names with memory, driver and compute capability."""
 
     python: str
     platform: str
@@ -48,7 +48,7 @@ def inspect_machine() -> Machine:
         versions=versions,
         locations={name: _location(name) for name in ("sglang_specbench", "sglang", "torch", "sgl_kernel")},
         plugin=plugin,
-        gpus=_gpus(),
+        gpus=tuple(map(str, gpus())),
         cpu_flags=_cpu_flags(),
         cores=len(os.sched_getaffinity(0)),
         free_disk_gb=shutil.disk_usage(Path.cwd()).free >> 30,
@@ -91,14 +91,6 @@ def _location(name: str) -> str | None:
 def _plugin() -> str | None:
     found = importlib.metadata.entry_points(group="sglang.srt.plugins", name="specbench")
     return next((entry.value for entry in found), None)
-
-
-def _gpus() -> tuple[str, ...]:
-    query = ("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    if shutil.which(query[0]) is None:
-        return ()
-    done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
-    return tuple(line.strip() for line in done.stdout.splitlines() if line.strip()) if done.returncode == 0 else ()
 
 
 def _cpu_flags() -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from harness.serve.server import Server, free_port
 from harness.store.lock import RECORDS
 from harness.sweep import models
 from harness.sweep.models import Model
-from harness.sweep.resolve import detect_device
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench import checkpoint
 from sglang_specbench.arms import ARMS, get_arm
+from sglang_specbench.device import capability, detect_device
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 
@@ -47,6 +47,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
         port=0,  # `here` takes a free one at each start
         seed=SEEDS[0],
         concurrency=Design.bulk,
+        capability=capability(),
         context_length=min(CONTEXT, sweep.server.context_length),
         extra=sweep.server.args,
     )

@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 
 from harness.sweep.plan import Allocation, Plan, make
-from harness.sweep.resolve import detect_device
 from sglang_specbench.console import Console
+from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import STAND_IN
 

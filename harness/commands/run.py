@@ -21,6 +21,7 @@ from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
 from sglang_specbench.console import Console
+from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
 
 RUNS = Path("results/runs")
@@ -38,6 +39,10 @@ def run(
     executor: Annotated[
         Literal["local", "ray"], typer.Option(help="ray: one allocation a GPU, side by side.")
     ] = "local",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(help="What to serve on; auto: as the sweep says, or what is here."),
+    ] = "auto",
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     save_output: Annotated[bool, typer.Option("--save-output", help="Keep output ids and text in the rows.")] = False,
 ) -> None:
@@ -47,7 +52,9 @@ def run(
     machine's fault (server died, out of memory, time-out, disk full). 130: stopped.
     """
     console = Console(goes_on=True)
-    loaded, plan = planning.make(sweep, data_dir or [])
+    if not (dry_run or server):
+        require(device)
+    loaded, plan = planning.make(sweep, data_dir or [], "" if device == "auto" else device)
     order = Order(
         run_dir=out or RUNS / loaded.name,
         sweep=loaded,

@@ -30,6 +30,7 @@ from harness.store.lock import RECORDS
 from harness.sweep.plan import Allocation, PlannedLaunch
 from harness.sweep.sweep import Sweep
 from sglang_specbench.arms import WINDOW
+from sglang_specbench.device import capability
 from sglang_specbench.errors import UserError
 
 
@@ -96,7 +97,8 @@ class Session:
             return Elsewhere(self.order.url)
         planned, folder = self.planned, self.order.run_dir
         log = f"{file_name(self.allocation.id)}-{planned.order:02d}-{planned.arm}-{planned.id}.log"
-        return Server(planned.server(free_port()), folder / "logs" / log, folder / RECORDS)
+        launch = replace(planned.server(free_port()), capability=capability())
+        return Server(launch, folder / "logs" / log, folder / RECORDS)
 
     def _admit(self, server: Server | Elsewhere) -> None:
         """`Failure` unless the server proves that it is what the launch asked for."""

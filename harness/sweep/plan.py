@@ -110,10 +110,10 @@ class Plan:
         return asdict(self)
 
 
-def make(source: str | Path, data_dirs: Sequence[Path] = ()) -> tuple[Sweep, Plan]:
-    """Load, resolve and expand a sweep file or shipped sweep."""
+def make(source: str | Path, data_dirs: Sequence[Path] = (), device: str = "") -> tuple[Sweep, Plan]:
+    """Load, resolve and expand a sweep file or shipped sweep; ``device`` ("" = none) wins over the sweep's."""
     sweep = load(source)
-    return sweep, expand(sweep, resolve(sweep, data_dirs))
+    return sweep, expand(sweep, resolve(sweep, data_dirs, device))
 
 
 def expand(sweep: Sweep, inputs: Inputs) -> Plan:

@@ -3,7 +3,6 @@
 The reading half of planning; `plan.expand` is the pure half.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint
 from sglang_specbench.arms import Arm, get_arm
 from sglang_specbench.config import near_name
+from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
 
 
@@ -43,13 +43,13 @@ class Inputs:
         return tuple({m.source: m for m in reversed(found) if m.folder is None}.values())[::-1]
 
 
-def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
-    """Look up everything that ``sweep`` names. Reads files; no network.
+def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> Inputs:
+    """Look up everything that ``sweep`` names. Reads files; no network. ``device`` ("" = none) wins over the sweep's.
 
     Raises `UserError` for a missing folder, a checkpoint that its arm would not serve as what it is called, or an
     arm that this device cannot run. Hub ids that are not downloaded and absent prompt sets are in the result.
     """
-    device = sweep.server.device if sweep.server.device != "auto" else detect_device()
+    device = device or (sweep.server.device if sweep.server.device != "auto" else detect_device())
     dtype = sweep.server.dtype
     targets = {
         name: models.resolve(spec.path, f"{sweep.where}: target.{name}.path") for name, spec in sweep.target.items()
@@ -75,11 +75,6 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = ()) -> Inputs:
         sets=sets,
         missing_sets=missing,
     )
-
-
-def detect_device() -> str:
-    """Cuda where NVIDIA's driver tools are, else cpu; asks no framework."""
-    return "cuda" if shutil.which("nvidia-smi") else "cpu"
 
 
 def _drafters(sweep: Sweep, targets: Mapping[str, Model], device: str) -> dict[tuple[str, str], Model]:
