@@ -101,6 +101,7 @@ HEADER: Mapping[str, Entry] = {
     "prompts_digest": Entry(_COMPARE, Among.PLACE),
     "environment": _shown("its keys have entries of their own"),
     "attestation": _shown("its keys have entries of their own"),
+    "provenance": _shown("what a drafter says of its own training; its weights have a digest"),
     "server_argv": _shown("made from the cell's fields; ports and folders differ"),
     "server_args": _shown("as resolved; what of it is a cell's was compared at the start, ports and folders differ"),
     "server_env": _shown("made from the arm and the machine; folders differ"),
