@@ -188,11 +188,7 @@ def test_a_wall_that_is_not_the_rows_own_is_refused_even_with_a_right_digest(run
 def test_prompts_that_are_not_those_of_the_header_are_refused(run):
     header, rows = store.read(path_of(run))
     signed(path_of(run), replace(header, prompts_digest="0" * 64), rows)
-<<<<<<< HEAD
     refused(run, path_of(run), "prompts_digest is")
-=======
-    refused(run, path_of(run), "prompts_digest is ")
->>>>>>> refs/heads/core
 
 
 def test_arms_that_were_sent_unlike_prompts_are_refused_naming_cells_and_prompt(run):
