@@ -60,6 +60,6 @@ def test_fixed_places_come_closer_to_the_narrow_run_than_the_cut_histogram(arm, 
         measured = 1 + accepted[width].mean()
         cut, fixed = (float(f(survival, width)[0]) for f in (truncated, fixed_places))
         print(f"{arm} width {width}: measured {measured:.3f}, cut {cut:.3f}, fixed places {fixed:.3f}")
-        assert abs(fixed / measured - 1) <= abs(cut / measured - 1)
+        assert abs(fixed / measured - 1) <= abs(cut / measured - 1) + 1e-9
         assert cut < measured or width == 16  # its anchors are harder than the narrow run's
         assert fixed == pytest.approx(measured, rel=CLOSE)
