@@ -7,6 +7,7 @@ What a reader may raise is named per reader; anything else, and any example over
 import gzip
 import json
 import sys
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -61,7 +62,7 @@ def changed(draw, value):
     for _ in range(draw(st.integers(1, 3))):
         path = draw(st.sampled_from(list(places(value))))
         if not path:
-            return draw(ODD)
+            return deepcopy(draw(ODD))  # what is drawn is shared between examples
         holder = value
         for key in path[:-1]:
             holder = holder[key]
@@ -69,11 +70,11 @@ def changed(draw, value):
         if how == "drop":
             del holder[path[-1]]
         elif how == "double" and isinstance(holder, list):
-            holder.append(holder[path[-1]])
+            holder.append(deepcopy(holder[path[-1]]))
         elif how == "rename" and isinstance(holder, dict):
             holder[draw(st.text(max_size=5))] = holder.pop(path[-1])
         else:
-            holder[path[-1]] = draw(DEEP if how == "deep" else ODD)
+            holder[path[-1]] = deepcopy(draw(DEEP if how == "deep" else ODD))
     return value
 
 
