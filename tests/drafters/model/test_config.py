@@ -132,7 +132,7 @@ def test_initial_weights() -> None:
 def test_recipes_hold_the_papers_weights(arm: str) -> None:
     recipe = load_recipe(arm)
     assert recipe.loss.keywords["weights"].beta == 7.0  # type: ignore[attr-defined]
-    assert ("conv_kernel_size" in recipe.model) == (arm in ("dflash2", "lilicorr-conv"))
+    assert bool(recipe.model.get("conv_kernel_size")) == (arm in ("dflash2", "lilicorr-conv"))
 
 
 @pytest.mark.parametrize("arm", DRAFTERS)

@@ -170,6 +170,7 @@ def lilicorr(drafter: Drafter, batch: TrainingBatch) -> dict[str, float]:
 SLOW: dict[str, Callable[[Drafter, TrainingBatch], dict[str, float]]] = {
     "dflash": dflash,
     "dflash2": dflash2,
+    "dflash2-noconv": dflash2,
     "domino": domino,
     "dspark": dspark,
     "lilicorr": lilicorr,
