@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sglang_specbench import SGLANG_VERSION
+from sglang_specbench import SGLANG_VERSION, toolkit
 from sglang_specbench.arms import Arm
 from sglang_specbench.device import gpus
 
@@ -32,6 +32,7 @@ class Machine:
     locations: dict[str, str | None]  # import name -> folder
     plugin: str | None  # value of the entry point that SGLang will load
     gpus: tuple[str, ...]
+    toolkit: str = ""  # with which a server on a GPU builds a module at start; "" without a GPU
     cpu_flags: tuple[str, ...]
     cores: int
     free_disk_gb: int
@@ -41,14 +42,15 @@ class Machine:
 def inspect_machine() -> Machine:
     """What is installed and plugged in, now."""
     versions = {name: _version(name) for name in _PACKAGES}
-    plugin = _plugin()
+    plugin, found = _plugin(), gpus()
     return Machine(
         python=sys.version.split()[0],
         platform=platform.platform(),
         versions=versions,
         locations={name: _location(name) for name in ("sglang_specbench", "sglang", "torch", "sgl_kernel")},
         plugin=plugin,
-        gpus=tuple(map(str, gpus())),
+        gpus=tuple(map(str, found)),
+        toolkit=toolkit.report(os.environ) if found else "",
         cpu_flags=_cpu_flags(),
         cores=len(os.sched_getaffinity(0)),
         free_disk_gb=shutil.disk_usage(Path.cwd()).free >> 30,
