@@ -19,6 +19,10 @@ from sglang_specbench.device import gpus
 SERVE_HINT = "pip install 'sglang-specbench[serve]'"
 DISK_GB = 12  # SGLang with what it brings is 11 GB
 _PACKAGES = ("sglang-specbench", "sglang", "torch", "transformers", "triton", "sglang-kernel", "flashinfer-python")
+_UNSUPPLIED = {  # what no sweep can name yet
+    "sps_table": "a profiled SPS table, which no sweep can name yet",
+    "draft_model": "a small language model as its drafter, which no sweep can name yet",
+}
 _CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_tile")
 
 
@@ -62,6 +66,9 @@ def why_not(arm: Arm, machine: Machine) -> str:
     """Why ``arm`` cannot be served on ``machine``; empty when it can."""
     if machine.problems:
         return machine.problems[0]
+    unsupplied = [text for need, text in _UNSUPPLIED.items() if need in arm.needs]
+    if unsupplied:
+        return f"not wired: needs {unsupplied[0]}"
     if "cuda" in arm.needs and not machine.gpus:
         return "needs a CUDA GPU"
     return ""
