@@ -80,6 +80,8 @@ def _report(machine: Machine) -> None:
     table.add_row(
         "GPUs", "\n".join(machine.gpus) or "none: arms are served on the CPU, in float32, without CUDA graphs"
     )
+    if machine.gpus:
+        table.add_row("CUDA toolkit", machine.toolkit)
     table.add_row("CPU", f"{machine.cores} cores, {', '.join(machine.cpu_flags) or 'no AVX2'}")
     low = f" (installing SGLang needs {DISK_GB})" if machine.free_disk_gb < DISK_GB else ""
     table.add_row("free disk", f"{machine.free_disk_gb} GB{low}")

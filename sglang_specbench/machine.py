@@ -12,13 +12,17 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sglang_specbench import SGLANG_VERSION
+from sglang_specbench import SGLANG_VERSION, toolkit
 from sglang_specbench.arms import Arm
 from sglang_specbench.device import gpus
 
 SERVE_HINT = "pip install 'sglang-specbench[serve]'"
 DISK_GB = 12  # SGLang with what it brings is 11 GB
 _PACKAGES = ("sglang-specbench", "sglang", "torch", "transformers", "triton", "sglang-kernel", "flashinfer-python")
+_UNSUPPLIED = {  # what no sweep can name yet
+    "sps_table": "a profiled SPS table, which no sweep can name yet",
+    "draft_model": "a small language model as its drafter, which no sweep can name yet",
+}
 _CPU_FLAGS = ("avx2", "avx512f", "avx512_bf16", "amx_tile")
 
 
@@ -32,6 +36,7 @@ class Machine:
     locations: dict[str, str | None]  # import name -> folder
     plugin: str | None  # value of the entry point that SGLang will load
     gpus: tuple[str, ...]
+    toolkit: str = ""  # with which a server on a GPU builds a module at start; "" without a GPU
     cpu_flags: tuple[str, ...]
     cores: int
     free_disk_gb: int
@@ -41,14 +46,15 @@ class Machine:
 def inspect_machine() -> Machine:
     """What is installed and plugged in, now."""
     versions = {name: _version(name) for name in _PACKAGES}
-    plugin = _plugin()
+    plugin, found = _plugin(), gpus()
     return Machine(
         python=sys.version.split()[0],
         platform=platform.platform(),
         versions=versions,
         locations={name: _location(name) for name in ("sglang_specbench", "sglang", "torch", "sgl_kernel")},
         plugin=plugin,
-        gpus=tuple(map(str, gpus())),
+        gpus=tuple(map(str, found)),
+        toolkit=toolkit.report(os.environ) if found else "",
         cpu_flags=_cpu_flags(),
         cores=len(os.sched_getaffinity(0)),
         free_disk_gb=shutil.disk_usage(Path.cwd()).free >> 30,
@@ -60,6 +66,9 @@ def why_not(arm: Arm, machine: Machine) -> str:
     """Why ``arm`` cannot be served on ``machine``; empty when it can."""
     if machine.problems:
         return machine.problems[0]
+    unsupplied = [text for need, text in _UNSUPPLIED.items() if need in arm.needs]
+    if unsupplied:
+        return f"not wired: needs {unsupplied[0]}"
     if "cuda" in arm.needs and not machine.gpus:
         return "needs a CUDA GPU"
     return ""

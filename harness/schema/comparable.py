@@ -143,6 +143,8 @@ ATTESTATION: Mapping[str, Entry] = {
     "drafted": Entry(_MERGE, Among.ARM),
     "candidate_pool": Entry(_MERGE, Among.ARM),
     "graph_sizes": Entry(_MERGE, Among.SETTING),
+    "head_captured": Entry(_MERGE, Among.SETTING),
+    "draft_graph_sizes": Entry(_MERGE, Among.SETTING),
     "seed": _shown("the cell's seed, attested; it varies"),
     "target_digest": Entry(_MERGE, Among.TARGET),
     "draft_digest": Entry(_MERGE, Among.ARM),

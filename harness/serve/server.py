@@ -22,6 +22,7 @@ from harness.schema.failure import Failure
 from harness.serve.client import says_ready, server_info
 from harness.serve.processes import Leader, remember
 from harness.serve.responses import ServerInfo
+from sglang_specbench import toolkit
 from sglang_specbench.launch import Launch
 
 HOST = "127.0.0.1"
@@ -68,10 +69,11 @@ class Server:
         """Start the process. Raises `Failure` (infrastructure) if the port is taken or the process cannot start."""
         _require_free(self.launch.port)
         self._log.parent.mkdir(exist_ok=True)
+        base = toolkit.environment(os.environ) if self.launch.device == "cuda" else os.environ
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", *self.argv],  # -P: no module of the working folder stands in for theirs
-                env=self.launch.environment(os.environ),
+                env=self.launch.environment(base),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

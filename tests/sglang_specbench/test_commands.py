@@ -33,9 +33,9 @@ def on(monkeypatch: pytest.MonkeyPatch):
     return choose
 
 
-def test_everything_runs_on_a_gpu_and_the_controls_need_one() -> None:
+def test_a_gpu_runs_all_that_is_wired_and_the_controls_need_one() -> None:
     cpu = dataclasses.replace(FIT, gpus=())
-    assert [arm.name for arm in ARMS.values() if why_not(arm, FIT)] == []
+    assert [arm.name for arm in ARMS.values() if why_not(arm, FIT)] == ["standalone", "dspark-scheduled"]
     assert {arm.name for arm in ARMS.values() if why_not(arm, cpu)} == {
         "eagle3",
         "ngram",
@@ -100,3 +100,8 @@ def test_inspection_names_another_sglang(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sglang_specbench.machine._version", lambda name: "0.5.20" if name == "sglang" else None)
     problems = inspect_machine().problems
     assert any("0.5.20 is not 0.5.23" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("name", ["dspark-scheduled", "standalone"])
+def test_an_arm_that_nothing_can_supply_is_not_called_runnable(name: str) -> None:
+    assert why_not(ARMS[name], dataclasses.replace(FIT, gpus=("NVIDIA H100",))).startswith("not wired: needs a ")
