@@ -37,6 +37,7 @@ class Answer:
         top = Fields("/generate", body)
         meta = top.table("meta_info")
         finish = Fields("/generate: finish_reason", meta.held.get("finish_reason"))  # null: it is not finished
+        aborted = finish.text("type") == "abort"  # its first token may never have come: a difference to zero
         return cls(
             text=top.text("text"),
             output_ids=top.counts("output_ids", MOST_TOKENS),
@@ -46,7 +47,7 @@ class Answer:
             retractions=meta.count("num_retractions"),
             finish=finish.text("type"),
             finish_message=finish.text("message", default=""),
-            first_token_s=meta.seconds("first_token_latency"),
+            first_token_s=None if aborted else meta.seconds("first_token_latency"),
             verify_ct=meta.count("spec_verify_ct") if meta.has("spec_verify_ct") else None,
             correct_drafts=meta.count("spec_num_correct_drafts") if meta.has("spec_num_correct_drafts") else None,
             histogram=meta.counts_or_none("spec_correct_drafts_histogram"),
