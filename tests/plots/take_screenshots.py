@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from harness.gate.history import Entry, Point
@@ -113,8 +114,10 @@ def shoot(site):
             tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
             tab.goto((site / which / f"{page}.html").as_uri())
             tab.wait_for_timeout(2500)
-            tab.screenshot(path=OUT / f"{name}.png")
+            path = OUT / f"{name}.png"
+            tab.screenshot(path=path)
             tab.close()
+            Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
         browser.close()
 
 
