@@ -41,6 +41,8 @@ def _first(panel: Panel) -> Markup:
     doubt = f"95 % interval {_bounds(first.speedup)}; " if _bounds(first.speedup) else ""
     near = [r for r in panel.drafted[1:] if r.behind is not None and r.behind.verdict not in ("less", "more")]
     alike = f"; not told from {len(near)} other{'s' if len(near) > 1 else ''}" if near else ""
+    lacking = [style.title(arm) for arm, _ in panel.lacking]
+    alike += f"; no number for {', '.join(lacking)}" if lacking else ""
     return Markup(
         '<div class="card first" style="--arm: {}"><h3>{}</h3><p class="big">{}{}</p><p class="note">{}'
         '<span class="badge {}">{}</span>{}</p></div>'
