@@ -23,7 +23,7 @@ from sglang_specbench.arms import ARMS, Look
 _marked: ContextVar[Collection[str]] = ContextVar("marked", default=())  # arms that carry a dagger in this drawing
 WIDTH = 6.75  # inches: a two-column page
 FORMATS = ("svg", "pdf", "png")
-# arms whose row has no look take one of these, by their name
+# arms whose row has no look take one of these, in the order of the table
 SPARE = (
     Look("#7B4EA3", "h", (3, 2)),
     Look("#8C6D31", "<", (5, 1, 1, 1)),
@@ -88,7 +88,9 @@ def title(arm: str) -> str:
 
 def _look(arm: str) -> Look:
     own = ARMS[arm].look if arm in ARMS else None
-    return own or SPARE[zlib.crc32(arm.encode()) % len(SPARE)]
+    plain = [name for name, row in ARMS.items() if row.look is None]
+    place = plain.index(arm) if arm in plain else zlib.crc32(arm.encode())
+    return own or SPARE[place % len(SPARE)]
 
 
 @contextmanager

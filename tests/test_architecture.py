@@ -12,7 +12,7 @@ from sglang_specbench.checkpoint_kind import block_drafters
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("sglang_specbench", "drafters", "harness", "plots")
 HEAVY = ("torch", "sglang", "transformers", "pandas", "matplotlib")
-DRAFTERS = sorted({name.removesuffix("-conv") for name in block_drafters()})
+DRAFTERS = sorted({name.removesuffix("-conv").removesuffix("-noconv") for name in block_drafters()})
 
 
 @pytest.mark.parametrize("drafter", DRAFTERS)

@@ -29,7 +29,7 @@ def test_every_arm_has_its_own_colour_and_a_variant_that_of_its_family():
     assert colour("dspark-scheduled") == colour("dspark")
     spare = [colour(arm) for arm in ("eagle3", "ngram", "standalone")]
     assert len(set(spare)) == 3
-    assert all(found in [shade for shade, _, _ in SPARE] for found in spare)
+    assert all(found in [look.colour for look in SPARE] for found in spare)
     assert colour("made-up") == colour("made-up")
     assert screen_colour("ar") != "#000000"
     assert all(title(arm) == ARMS[arm].title for arm in ARMS)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.audit import coverage
 from harness.load_results import load_results
 from harness.report import latency, load, render
 from harness.report.page import brief, report
@@ -168,7 +167,7 @@ def test_an_unknown_arm_is_refused(folder):
 
 
 def test_marks_of_the_audit_come_from_certificates(folder, monkeypatch):
-    monkeypatch.setattr(coverage, "unaudited", lambda cells, certificates: {})
+    monkeypatch.setattr("harness.load_results.unaudited", lambda cells, certificates: {})
     assert isinstance(store.load(folder).cells, pd.DataFrame)
     assert {r.badge for r in panels(read_results(folder))[0].ranks} == {"reference", "audited"}
 

@@ -14,7 +14,8 @@ AT = place("Qwen3-8B", "lilicorr")
 
 def results(tmp_path, tokens, monkeypatch):
     monkeypatch.setattr(synthetic, "LAUNCH_NOISE", 0.0)
-    cells = [synthetic.cell("Qwen3-8B", arm, b, prompts=60) for arm in ("ar", "dflash", "lilicorr") for b in SETS]
+    whole = {"prompts": 60, "max_new_tokens": 10 * tokens}  # no answer is cut
+    cells = [synthetic.cell("Qwen3-8B", arm, b, **whole) for arm in ("ar", "dflash", "lilicorr") for b in SETS]
     return load_results(str(synthetic.write(tmp_path / "run", synthetic.run(cells, tokens=tokens))))
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,6 +53,7 @@ def test_the_header_takes_it_from_the_launch(tmp_path):
     assert launch.arm == "dflash"
     session = object.__new__(Session)
     session.planned, session._shown = launch, {}
+    session.order = SimpleNamespace(url="", call="")
     session.allocation = planned(tmp_path).allocations[0]
     header = session._header(launch.cells[0], Measured(outcome="missing_set", reason="x"), "", None)
     assert header.provenance == SAID
@@ -61,7 +63,7 @@ def table(tmp_path, said):
     cells = [synthetic.cell("mini", arm, "gsm8k", prompts=8) for arm in ("ar", "dflash", "lilicorr")]
     made = [(replace(header, provenance=said.get(header.cell.arm, {})), rows) for header, rows in synthetic.run(cells)]
     found = registry.table(load_results(str(synthetic.write(tmp_path / "run", made))), "4")
-    names = [column.name for column in found.columns]
+    names = [column.name.removesuffix(" \N{DAGGER}") for column in found.columns]
     return {row.label: dict(zip(names, (cell.content for cell in row.cells), strict=True)) for row in found.rows}
 
 
