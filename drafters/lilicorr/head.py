@@ -79,7 +79,7 @@ class TwoLayer(nn.Module):
         return self.down_proj(F.silu(self.up_proj(x)))
 
 
-class Layer(nn.Module):
+class LatticeLayer(nn.Module):
     """One pre-norm transformer layer over all nodes, with an additive bias of the attention scores."""
 
     def __init__(self, width: int, heads: int, inner: int, eps: float) -> None:
@@ -125,7 +125,7 @@ class Correlator(nn.Module):
         self.same_slot_bias = nn.Parameter(torch.zeros(settings.lilicorr_num_heads))
         inner = int(h * settings.lilicorr_mlp_ratio)
         self.layers = nn.ModuleList(
-            Layer(h, settings.lilicorr_num_heads, inner, eps) for _ in range(settings.lilicorr_num_layers)
+            LatticeLayer(h, settings.lilicorr_num_heads, inner, eps) for _ in range(settings.lilicorr_num_layers)
         )
         self.output_norm, self.anchor_norm = RMSNorm(h, eps), RMSNorm(h, eps)
         self.factor_input_proj = nn.Linear(3 * h, h)

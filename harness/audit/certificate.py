@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.audit.chisquare import POWER, Test, holm
 from harness.audit.greedy import Greedy
-from harness.audit.reference import Place
+from harness.audit.reference import ProbePlace
 
 # Total variation that an audit must be able to see, or it is inconclusive: what the default number of samples sees on
 # the mini target, computed from its distribution alone before any arm was asked.
@@ -75,8 +75,8 @@ class Certificate:
     server: tuple[str, ...]  # server arguments that the sweep adds
     false_alarm: float  # odds that the tests of sampled tokens fail an exact arm
     prompt_set: str
-    place: Place
-    deep: Place
+    place: ProbePlace
+    deep: ProbePlace
     greedy: tuple[Greedy, ...]
     sampled: tuple[Sampled, ...]
     seeds: Seeds | None  # None: a server that cannot be restarted

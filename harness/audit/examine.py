@@ -11,7 +11,7 @@ from harness.audit.chisquare import Test, impossible_test, joint_test, likeliest
 from harness.audit.greedy import Greedy, compare
 from harness.audit.probe import Probe
 from harness.audit.reference import Design, Reference
-from harness.audit.target_distribution import Law, Prefix, Sampling
+from harness.audit.target_distribution import Law, Prefix, SamplingRule
 from harness.serve.client import Sampling as Request
 from harness.serve.responses import Answer
 from sglang_specbench.arms import DRAFTED
@@ -50,7 +50,7 @@ class Examiner:
             found.append(compare(self.reference.greedy, seen, control, concurrency, self.dtype))
         return tuple(found)
 
-    async def sampled(self, probe: Probe, deep: bool, sampling: Sampling, concurrency: int, count: int) -> Sampled:
+    async def sampled(self, probe: Probe, deep: bool, sampling: SamplingRule, concurrency: int, count: int) -> Sampled:
         """``count`` samples under one setting, tested."""
         spot = self.reference.deep if deep else self.reference.near
         length = spot.place.sure + self.design.depth

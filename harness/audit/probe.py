@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.audit.target_distribution import Prefix, Raw, Sampling
+from harness.audit.target_distribution import Prefix, Raw, SamplingRule
 from harness.measure.closed_loop import together
 from harness.schema.failure import Failure
 from harness.serve.client import Client, decoded
@@ -59,7 +59,9 @@ class Probe(Client):
         await together([work() for _ in range(concurrency)])
         return [found[index] for index in range(len(prompts))]
 
-    async def samples(self, ids: Prefix, sampling: Sampling, tokens: int, count: int, concurrency: int) -> list[Answer]:
+    async def samples(
+        self, ids: Prefix, sampling: SamplingRule, tokens: int, count: int, concurrency: int
+    ) -> list[Answer]:
         """``count`` answers of exactly ``tokens`` tokens to one prompt, ``concurrency`` sent and awaited together."""
         request = asdict(Request(**asdict(sampling), max_new_tokens=tokens, ignore_eos=True))
         found = list[Answer]()

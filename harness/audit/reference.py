@@ -13,13 +13,13 @@ import numpy as np
 from harness.audit import greedy
 from harness.audit.probe import Probe
 from harness.audit.rounding import ROUNDING
-from harness.audit.target_distribution import Law, Prefix, Raw, Sampling, grow, law
+from harness.audit.target_distribution import Law, Prefix, Raw, SamplingRule, grow, law
 from harness.schema.failure import Failure
 from harness.serve.client import Sampling as Request
 
 HEAD = 8192  # tokens of a distribution that are asked for; all of a small vocabulary
 LEAST = 2.0  # samples that a prefix must expect for its conditional to be worth asking
-PLAIN = Sampling()
+PLAIN = SamplingRule()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +34,17 @@ class Design:
     greedy_tokens: int = 64
     concurrency: tuple[int, int] = (1, 4)
     level: float = 1e-3  # odds of a false alarm, all tests of a certificate together
-    untruncated: Sampling = PLAIN
+    untruncated: SamplingRule = PLAIN
     # one cut at a time: with both, SGLang 0.5.23 itself uses two orders (docs/exactness.md)
-    truncated: tuple[Sampling, ...] = (Sampling(temperature=0.8, top_k=12), Sampling(top_p=0.9))
+    truncated: tuple[SamplingRule, ...] = (SamplingRule(temperature=0.8, top_k=12), SamplingRule(top_p=0.9))
 
     @property
-    def settings(self) -> tuple[Sampling, ...]:
+    def settings(self) -> tuple[SamplingRule, ...]:
         """All sampling settings."""
         return (self.untruncated, *self.truncated)
 
     @property
-    def batches(self) -> Iterator[tuple[bool, Sampling, int, int]]:
+    def batches(self) -> Iterator[tuple[bool, SamplingRule, int, int]]:
         """(deep place, setting, concurrency, samples) of everything that is asked of an arm at temperature 1."""
         yield False, self.untruncated, self.bulk, self.samples
         yield from ((False, self.untruncated, c, self.samples // 8) for c in self.concurrency)
@@ -58,7 +58,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ProbePlace:
     """Where sampled answers begin: after a prompt and the first ``after`` tokens of the target's greedy answer."""
 
     prompt: str  # id
@@ -71,11 +71,11 @@ class Place:
 class Spot:
     """A place and the target's distributions from there on."""
 
-    place: Place
+    place: ProbePlace
     raw: Mapping[Prefix, Raw]
-    _laws: dict[tuple[Sampling, str], Law] = field(default_factory=dict)
+    _laws: dict[tuple[SamplingRule, str], Law] = field(default_factory=dict)
 
-    def law(self, sampling: Sampling, dtype: str) -> Law:
+    def law(self, sampling: SamplingRule, dtype: str) -> Law:
         """The exact law under ``sampling``, as far as a server in ``dtype`` can know it."""
         key = (sampling, dtype)
         if key not in self._laws:
@@ -102,7 +102,7 @@ async def ask(probe: Probe, prompts: Mapping[str, Prefix], vocabulary: int, desi
     request = Request(temperature=0, max_new_tokens=design.greedy_tokens, ignore_eos=False)
     together = await probe.answers(list(compared.values()), request, design.concurrency[1])
 
-    async def spot(sure: int, settings: Sequence[Sampling], samples: int) -> Spot:
+    async def spot(sure: int, settings: Sequence[SamplingRule], samples: int) -> Spot:
         place = in_doubt(prompts, found, sure, design.depth)
 
         async def after(prefixes: Sequence[Prefix]) -> list[Raw]:
@@ -121,7 +121,7 @@ async def ask(probe: Probe, prompts: Mapping[str, Prefix], vocabulary: int, desi
 
 def in_doubt(
     prompts: Mapping[str, Prefix], greedy_: Mapping[str, tuple[Prefix, Sequence[Raw]]], sure: int, depth: int
-) -> Place:
+) -> ProbePlace:
     """Of all places in the greedy answers, the one whose ``depth`` likeliest tokens are nearest to half the mass.
 
     That is, of largest mean p (1 - p): the variance of "the likeliest token comes". A drafter that guesses that token
@@ -136,7 +136,7 @@ def in_doubt(
             doubt = float(lead.prod() * (rest * (1 - rest)).mean())
             if doubt > best:
                 ids = prompts[name] + answer[:start]
-                best, place = doubt, Place(prompt=name, after=start, ids=ids, sure=sure)
+                best, place = doubt, ProbePlace(prompt=name, after=start, ids=ids, sure=sure)
     if place is None:
         raise Failure("invalid", f"no greedy answer of the target has {sure + depth} tokens: choose another --set")
     return place

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
+class SamplingRule:
     """A request's sampling settings; temperature > 0."""
 
     temperature: float = 1.0
@@ -42,14 +42,14 @@ class Raw:
     logprobs: Floats
 
 
-def processed(logprobs: Floats, sampling: Sampling) -> Floats:
+def processed(logprobs: Floats, sampling: SamplingRule) -> Floats:
     """Probabilities after temperature, top-k, top-p (in this order, as SGLang 0.5.23 verifies), likeliest first.
 
     ``logprobs`` must be sorted, and normalised over the whole vocabulary: at temperature 1 the mass of a missing tail
     stays missing until a cut leaves it out.
     """
     p = np.exp(logprobs)
-    if sampling == Sampling():
+    if sampling == SamplingRule():
         return p
     if sampling.temperature != 1:
         p = np.exp((logprobs - logprobs[0]) / sampling.temperature)
@@ -61,15 +61,15 @@ def processed(logprobs: Floats, sampling: Sampling) -> Floats:
     return np.asarray(p / p.sum())
 
 
-def complete(raw: Raw, sampling: Sampling) -> bool:
+def complete(raw: Raw, sampling: SamplingRule) -> bool:
     """Does the head hold every token that ``sampling`` keeps; without that the law of a cut is not known."""
-    if sampling == Sampling() or 0 < sampling.top_k <= len(raw.tokens):
+    if sampling == SamplingRule() or 0 < sampling.top_k <= len(raw.tokens):
         return True
     mass = float(np.exp(raw.logprobs).sum())
     return mass > (sampling.top_p if sampling.temperature == 1 and sampling.top_p < 1 else 1 - 1e-6)
 
 
-def near(logprobs: Floats, sampling: Sampling, rounding: Rounding) -> NDArray[np.bool_]:
+def near(logprobs: Floats, sampling: SamplingRule, rounding: Rounding) -> NDArray[np.bool_]:
     """Tokens that a cut keeps, or would keep if rounding moved its border."""
     kept = np.ones(len(logprobs), dtype=bool)
     if 0 < sampling.top_k <= len(logprobs):
@@ -110,7 +110,7 @@ class Law:
         return level
 
 
-def law(raw: Mapping[Prefix, Raw], sampling: Sampling, rounding: Rounding) -> Law:
+def law(raw: Mapping[Prefix, Raw], sampling: SamplingRule, rounding: Rounding) -> Law:
     """The law under ``sampling``; prefixes after which the head is too short for it are left out."""
     known = {prefix: r for prefix, r in raw.items() if complete(r, sampling)}
     conditionals = {}
@@ -126,7 +126,10 @@ def law(raw: Mapping[Prefix, Raw], sampling: Sampling, rounding: Rounding) -> La
 
 
 async def grow(
-    ask: Callable[[Sequence[Prefix]], Awaitable[Sequence[Raw]]], settings: Sequence[Sampling], depth: int, floor: float
+    ask: Callable[[Sequence[Prefix]], Awaitable[Sequence[Raw]]],
+    settings: Sequence[SamplingRule],
+    depth: int,
+    floor: float,
 ) -> dict[Prefix, Raw]:
     """Conditionals of every prefix shorter than ``depth`` that is at least ``floor`` likely under some setting."""
     raw: dict[Prefix, Raw] = {}
@@ -142,6 +145,6 @@ async def grow(
     return raw
 
 
-def _children(raw: Raw, settings: Sequence[Sampling], mass: Floats) -> Floats:
+def _children(raw: Raw, settings: Sequence[SamplingRule], mass: Floats) -> Floats:
     """Joint probability of every child: [tokens, settings]."""
     return np.stack([processed(raw.logprobs, s) for s in settings], axis=1) * mass

@@ -13,7 +13,7 @@ import typer
 from sglang_specbench.errors import UserError
 
 if TYPE_CHECKING:
-    from harness.gate.verdict import Outcome, Rules
+    from harness.gate.verdict import GateOutcome, Rules
 
 BASELINE = Path("results/baseline.json")
 LOOKS = 4  # planned looks with --until-decided: the run as it is, and up to three more repeats
@@ -75,7 +75,7 @@ def _require_between(option: str, value: float, below: float) -> None:
         raise UserError(f"gate: {option}: {value:g} is out of range", f"write more than 0 and less than {below:g}")
 
 
-def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "Outcome":
+def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "GateOutcome":
     """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
     from harness.gate.verdict import gate as judge
     from harness.load_results import load_results

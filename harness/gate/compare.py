@@ -21,7 +21,7 @@ from harness.stats.results import Key, Results
 from harness.stats.setting import AVERAGE, Setting, printed, table_order
 from harness.stats.ties import BAND
 from harness.tables.build import doubts, title_of
-from harness.tables.table import Cell, Column, Row, Table, words
+from harness.tables.table import Column, Table, TableCell, TableRow, words
 
 Verdict = Literal["better", "worse", "equal", "cannot tell", "not comparable"]
 Floors = dict[str, dict[tuple[str, float, int], Estimate]]
@@ -166,12 +166,12 @@ def _alone(run: Results, other: Results) -> str:
     return f"not comparable, only in {run.name}: {len(alone)} settings of {names}" if alone else ""
 
 
-def _row(first: Results, second: Results, d: Difference) -> Row:
+def _row(first: Results, second: Results, d: Difference) -> TableRow:
     s = d.setting
     marked = first if s.arm in first.unaudited else second  # a dagger of either run counts
     place = f"{printed(s.benchmark)} {s.tier}".strip()
-    numbers = (Cell(content=e, setting=s, quantity=d.quantity) for e in (d.first, d.second, d.change))
-    return Row(
+    numbers = (TableCell(content=e, setting=s, quantity=d.quantity) for e in (d.first, d.second, d.change))
+    return TableRow(
         section=f"{s.target}, {place}, T = {s.temperature:g}, c = {s.concurrency}",
         label=title_of(marked, s.arm),
         cells=(*numbers, *words(d.verdict, d.reason)),

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from xml.etree import ElementTree
 
 from harness.gate.judgement import Judgement
-from harness.gate.verdict import Outcome
+from harness.gate.verdict import GateOutcome
 
 _SIGN = {"ok": "ok", "regression": "**REGRESSION**", "inconclusive": "inconclusive", "invalid": "invalid"}
 
 
-def markdown(outcome: Outcome, baseline: str, candidate: str) -> str:
+def markdown(outcome: GateOutcome, baseline: str, candidate: str) -> str:
     """Summary for a pull request: pooled verdicts, the settings behind a failure, and what could not be compared."""
     lines = [f"### specbench gate: {outcome.verdict}", "", f"candidate `{candidate}` against baseline `{baseline}`", ""]
     if outcome.troubles:
@@ -51,7 +51,7 @@ def _cell(text: str) -> str:
     return escaped.replace("|", "\\|").replace("`", "'").replace("\n", " ")
 
 
-def annotations(outcome: Outcome) -> list[str]:
+def annotations(outcome: GateOutcome) -> list[str]:
     """GitHub Actions workflow commands, one per failed pooled judgement or trouble."""
     errors = [f"{j.target}/{j.arm}: {j.metric} {j.effect:+.2%} [{j.low:+.2%}, {j.high:+.2%}]" for j in outcome.failed]
     errors += [t.reason for t in outcome.troubles]
@@ -62,7 +62,7 @@ def _command(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def junit(outcome: Outcome) -> str:
+def junit(outcome: GateOutcome) -> str:
     """JUnit XML: one test case per pooled judgement; troubles are errors, an open question is a skip."""
     suite = ElementTree.Element("testsuite", name="specbench gate")
     for trouble in outcome.troubles:
@@ -87,7 +87,7 @@ def _printable(text: str) -> str:
     return "".join(c if c >= " " or c in "\t\n" else "?" for c in text)
 
 
-def machine(outcome: Outcome) -> str:
+def machine(outcome: GateOutcome) -> str:
     """Everything, as JSON; infinities (no interval) are null."""
 
     def finite(value: object) -> object:

@@ -43,7 +43,7 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class GateOutcome:
     """The gate's answer; ``judgements`` hold pooled ones first."""
 
     verdict: str
@@ -61,13 +61,13 @@ class Outcome:
         return tuple(j for j in self.judgements if j.scope == "pooled" and j.verdict == "regression")
 
 
-def gate(baseline: Results, candidate: Results, rules: Rules) -> Outcome:
+def gate(baseline: Results, candidate: Results, rules: Rules) -> GateOutcome:
     """Judge ``candidate``."""
     found = troubles(baseline, candidate, "throughput" in rules.metrics)
     notes = (*differences(baseline, candidate), *_unaudited(baseline, candidate))
     if found and found[0].code != INCONCLUSIVE:
         verdict = "invalid" if found[0].code == INVALID else "infrastructure"
-        return Outcome(verdict=verdict, judgements=(), troubles=tuple(found), notes=notes)
+        return GateOutcome(verdict=verdict, judgements=(), troubles=tuple(found), notes=notes)
     settings = shared(baseline, candidate)
     arms = sorted({(s.target, s.arm) for s in settings})
     level = spent(rules.alpha, len(rules.metrics) * len(arms), rules.looks)
@@ -75,7 +75,7 @@ def gate(baseline: Results, candidate: Results, rules: Rules) -> Outcome:
     judged = [j for arm in arms for j in _judge_arm(baseline, candidate, of[arm], rules, level)]
     judged.sort(key=lambda j: j.scope != "pooled")
     verdicts = [*(j.verdict for j in judged if j.scope == "pooled"), *("inconclusive" for _ in found)]
-    return Outcome(verdict=_worst(verdicts), judgements=tuple(judged), troubles=tuple(found), notes=notes)
+    return GateOutcome(verdict=_worst(verdicts), judgements=tuple(judged), troubles=tuple(found), notes=notes)
 
 
 def _unaudited(baseline: Results, candidate: Results) -> list[str]:

@@ -27,7 +27,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class LoadReport:
     """What was found. ``refusals`` forbid the set; ``notes`` belong into the cautions of its cells."""
 
     source: str  # the files read
@@ -42,7 +42,7 @@ class PromptSet:
 
     manifest: Manifest
     prompts: tuple[Prompt, ...]
-    report: Report
+    report: LoadReport
 
     @property
     def name(self) -> str:
@@ -83,12 +83,12 @@ def turns_digest(prompts: Sequence[Prompt]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def examine(manifest: Manifest, prompts: Sequence[Prompt], source: str) -> Report:
+def examine(manifest: Manifest, prompts: Sequence[Prompt], source: str) -> LoadReport:
     """Everything about ``prompts`` that forbids their use, or that a reader of a number must know."""
     checks = (_wrong_count, _placeholders, _empty_turns, _repeated_ids, _strange_categories)
     refusals = tuple(found for check in checks if (found := check(manifest, prompts)))
     notes = tuple(found for check in (_repeats, _other_text, _synthetic) if (found := check(manifest, prompts)))
-    return Report(source=source, rows=len(prompts), refusals=refusals, notes=notes)
+    return LoadReport(source=source, rows=len(prompts), refusals=refusals, notes=notes)
 
 
 def _wrong_count(manifest: Manifest, prompts: Sequence[Prompt]) -> str:

@@ -8,7 +8,7 @@ from harness.stats.blocks import QUANTITY
 from harness.stats.results import Results
 from harness.stats.setting import printed
 from harness.tables.build import method_notes
-from harness.tables.table import Cell, Column, Row, Table, words
+from harness.tables.table import Column, Table, TableCell, TableRow, words
 
 NAMES = {"throughput": ("Tokens a second", 1), "tau": ("Acceptance length tau", 3), QUANTITY: ("Blocks a second", 2)}
 PAIRED = "change: 100 (first / second - 1), paired by prompts; intervals are 95 %."
@@ -50,13 +50,14 @@ def _table(results: Results, found: Sequence[Contrast], quantity: str) -> Table:
     )
 
 
-def _row(c: Contrast) -> Row:
+def _row(c: Contrast) -> TableRow:
     s = c.setting
     numbers = tuple(
-        Cell(content=e, setting=place, quantity=c.quantity) for e, place in ((c.first, s), (c.second, s.of(c.rival)))
+        TableCell(content=e, setting=place, quantity=c.quantity)
+        for e, place in ((c.first, s), (c.second, s.of(c.rival)))
     )
-    return Row(
+    return TableRow(
         section=f"{s.target}, T = {s.temperature:g}, concurrency {s.concurrency}",
         label=f"{printed(s.benchmark)} {s.tier}".strip(),
-        cells=(*numbers, Cell(content=c.change), *words(c.verdict, c.reason)),
+        cells=(*numbers, TableCell(content=c.change), *words(c.verdict, c.reason)),
     )

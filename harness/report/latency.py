@@ -14,7 +14,7 @@ import pandas as pd
 from harness.report.sentences import title
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.setting import TIERS, printed
-from harness.tables.table import Cell, Column, Row, Table, words
+from harness.tables.table import Column, Table, TableCell, TableRow, words
 
 KEYS = ["target", "prompt_set", "tier", "temperature", "concurrency"]
 PERCENTILES = (50, 90, 99)
@@ -72,23 +72,23 @@ def _times(cells: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _rows(key: Sequence[object], group: pd.DataFrame) -> Iterator[Row]:
+def _rows(key: Sequence[object], group: pd.DataFrame) -> Iterator[TableRow]:
     target, prompt_set, tier, temperature, concurrency = key
     name = f"{printed(str(prompt_set))} {TIERS.get(str(tier), str(tier))}".strip()
     for arm in dict.fromkeys(group.arm):
         own = group[group.arm == arm]
-        yield Row(
+        yield TableRow(
             section=f"{target}, {name}, T = {temperature:g}, concurrency {concurrency}",
             label=title(arm),
             cells=(*_cells(own), *words(f"{len(own):,}")),
         )
 
 
-def _cells(own: pd.DataFrame) -> Iterator[Cell]:
+def _cells(own: pd.DataFrame) -> Iterator[TableCell]:
     for name, (_, _, percentiles) in QUANTITIES.items():
         values = own[name].dropna().to_numpy(float)
         for p in percentiles:
-            yield Cell(content=percentile(values, p))
+            yield TableCell(content=percentile(values, p))
 
 
 def percentile(values: "np.typing.NDArray[np.float64]", p: int) -> Estimate | Missing:

@@ -6,7 +6,7 @@ from harness.report.sentences import title
 from harness.stats.estimate import Estimate, Missing, from_draws, mean
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, TIERS, Setting, printed
-from harness.tables.table import Cell, Column, Row, Table
+from harness.tables.table import Column, Table, TableCell, TableRow
 
 
 def tables(results: Results) -> list[Table]:
@@ -24,7 +24,10 @@ def _of_target(results: Results, target: str) -> Iterator[Table]:
             continue
         arms = [a for a in results.arms(target) if a != "ar" and any(s.arm == a and _planned(results, s) for s in here)]
         rows = tuple(
-            Row(label=title(a), cells=tuple(Cell(content=_speedup(results, target, a, t, c, shared)) for c in levels))
+            TableRow(
+                label=title(a),
+                cells=tuple(TableCell(content=_speedup(results, target, a, t, c, shared)) for c in levels),
+            )
             for a in arms
         )
         names = ", ".join(dict.fromkeys(f"{printed(b)} {TIERS.get(tier, tier)}".strip() for b, tier in shared))

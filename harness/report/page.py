@@ -7,7 +7,7 @@ import pandas as pd
 
 from harness.report import gaps, latency, load, rank_tables
 from harness.report.contrasts import QUANTITIES, contrast
-from harness.report.ranking import Panel, panels
+from harness.report.ranking import RankedPanel, panels
 from harness.report.sentences import sentence, where
 from harness.stats import noise
 from harness.stats.estimate import Estimate
@@ -36,7 +36,7 @@ class Report:
     name: str
     about: str
     sections: tuple[Section, ...]
-    panels: tuple[Panel, ...] = ()
+    panels: tuple[RankedPanel, ...] = ()
 
 
 def report(results: Results, rows: pd.DataFrame | None = None) -> Report:
@@ -78,7 +78,7 @@ def brief(whole: Report) -> Report:
     return Report(name=whole.name, about=whole.about, sections=kept)
 
 
-def _panel(results: Results, panel: Panel) -> Section:
+def _panel(results: Results, panel: RankedPanel) -> Section:
     """The ranks, and the fastest drafter against each other one."""
     floors = {q: noise.floors(results, q) for q in ("throughput", "tau")}
     lines = []

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from harness.report.ranking import FAILED, Panel, Ranked
+from harness.report.ranking import FAILED, Ranked, RankedPanel
 from harness.report.sentences import title, where
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
 from harness.tables.cell_text import number
-from harness.tables.table import Cell, Column, Row, Table, Text, words
+from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 
 COLUMNS = (
     Column(name="speedup over AR"),
@@ -33,7 +33,7 @@ EXACT = {
 INTERVALS = ("Intervals are 95 %, over prompts.", "Intervals are the rounding of the printed numbers.")
 
 
-def answer(panel: Panel) -> str:
+def answer(panel: RankedPanel) -> str:
     """One line."""
     place = where(panel.place, panel.sets)
     if not panel.drafted:
@@ -48,13 +48,13 @@ def answer(panel: Panel) -> str:
     return f"{place}: {arm} {leads}{_times(first)}{_near(panel)}.{_absent(panel)}"
 
 
-def _absent(panel: Panel) -> str:
+def _absent(panel: RankedPanel) -> str:
     """Arms that could have been faster and have no number."""
     arms = [title(arm) for arm, _ in panel.lacking]
     return f" No number for {', '.join(arms)}: who is fastest may change." if arms else ""
 
 
-def _near(panel: Panel) -> str:
+def _near(panel: RankedPanel) -> str:
     """Arms as fast as the first, and those of which that is not known."""
     said = {"equal": "equally fast, within the band, is", "open": "this measurement does not tell it from"}
     found = {
@@ -70,7 +70,7 @@ def _times(ranked: Ranked) -> str:
     return f", {number(ranked.speedup, 2, interval=True)} times AR"
 
 
-def exactness(panels: Sequence[Panel]) -> list[str]:
+def exactness(panels: Sequence[RankedPanel]) -> list[str]:
     """Of the arms that lead somewhere: whether they were shown to sample from the target's distribution."""
     first = [p.drafted[0] for p in panels if p.drafted]
     badges = {title(r.setting.arm): r.badge for r in first}
@@ -80,7 +80,7 @@ def exactness(panels: Sequence[Panel]) -> list[str]:
     ]
 
 
-def table(results: Results, panel: Panel) -> Table:
+def table(results: Results, panel: RankedPanel) -> Table:
     """Arms by rank, those without a speed last."""
     doubts = list(dict.fromkeys(d for r in panel.ranks for d in r.doubts))
     rows = [_row(place, r, doubts) for place, r in enumerate(panel.ranks, 1)]
@@ -92,31 +92,31 @@ def table(results: Results, panel: Panel) -> Table:
         title=where(s, panel.sets),
         stub="Arm",
         columns=shown,
-        rows=tuple(Row(label=row.label, cells=row.cells[: len(shown)]) for row in rows),
+        rows=tuple(TableRow(label=row.label, cells=row.cells[: len(shown)]) for row in rows),
         notes=(NOTE, INTERVALS[results.cells is None], *(f"Doubt {n}: {text}" for n, text in enumerate(doubts, 1))),
         intervals=True,
     )
 
 
-def _row(place: int, r: Ranked, doubts: list[str]) -> Row:
+def _row(place: int, r: Ranked, doubts: list[str]) -> TableRow:
     mark = MARKS.get(r.behind.verdict, "") if r.behind is not None else ""
     ar = r.setting.arm == "ar"
     numbers = (
-        Cell(content=Text("1") if ar and isinstance(r.speedup, Missing) else r.speedup, setting=r.setting),
-        Cell(content=r.throughput, setting=r.setting, quantity="throughput"),
-        Cell(content=Text("") if ar else r.tau, setting=r.setting, quantity="tau"),
-        Cell(content=Text("") if ar else r.block_ms, setting=r.setting, quantity="block_ms"),
-        Cell(content=_behind(r)),
+        TableCell(content=Text("1") if ar and isinstance(r.speedup, Missing) else r.speedup, setting=r.setting),
+        TableCell(content=r.throughput, setting=r.setting, quantity="throughput"),
+        TableCell(content=Text("") if ar else r.tau, setting=r.setting, quantity="tau"),
+        TableCell(content=Text("") if ar else r.block_ms, setting=r.setting, quantity="block_ms"),
+        TableCell(content=_behind(r)),
     )
     listed = ", ".join(str(doubts.index(d) + 1) for d in r.doubts)
     rank = "x" if r.badge == FAILED else f"{place}{mark}"
-    return Row(label=f"{rank} {title(r.setting.arm)}", cells=(*numbers, *words(r.badge, listed)))
+    return TableRow(label=f"{rank} {title(r.setting.arm)}", cells=(*numbers, *words(r.badge, listed)))
 
 
 def _behind(r: Ranked) -> Estimate | Missing | Text:
     return Text("") if r.behind is None else r.behind.change
 
 
-def _lacking(arm: str, why: str) -> Row:
-    holes = [Cell(content=Missing(why))] * 4
-    return Row(label=f"- {title(arm)}", cells=(*holes, *words("", "", "")))
+def _lacking(arm: str, why: str) -> TableRow:
+    holes = [TableCell(content=Missing(why))] * 4
+    return TableRow(label=f"- {title(arm)}", cells=(*holes, *words("", "", "")))

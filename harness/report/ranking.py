@@ -35,7 +35,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
+class RankedPanel:
     """``place`` names no arm; ``lacking`` are arms without a speed here, and why."""
 
     place: Setting
@@ -49,7 +49,7 @@ class Panel:
         return tuple(r for r in self.ranks if r.setting.arm != "ar")
 
 
-def panels(results: Results) -> list[Panel]:
+def panels(results: Results) -> list[RankedPanel]:
     """In the order of targets, temperatures and concurrency; tiered prompt sets aside."""
     return [_panel(results, place, sets) for place, sets in _places(results)]
 
@@ -69,7 +69,7 @@ def _places(results: Results) -> Iterator[tuple[Setting, int]]:
                 yield place, len(sets) if average else 1
 
 
-def _panel(results: Results, place: Setting, sets: int) -> Panel:
+def _panel(results: Results, place: Setting, sets: int) -> RankedPanel:
     arms = [a for a in results.arms(place.target) if _planned(results, place, a)]
     speeds = {a: results.get(place.of(a), "throughput") for a in arms}
     found = [a for a in arms if isinstance(speeds[a], Estimate)]
@@ -92,7 +92,7 @@ def _panel(results: Results, place: Setting, sets: int) -> Panel:
             )
         )
     lacking = tuple((a, s.reason) for a, s in speeds.items() if isinstance(s, Missing))
-    return Panel(place=place, sets=sets, ranks=tuple(ranks), lacking=lacking)
+    return RankedPanel(place=place, sets=sets, ranks=tuple(ranks), lacking=lacking)
 
 
 def _planned(results: Results, place: Setting, arm: str) -> bool:

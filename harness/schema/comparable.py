@@ -43,7 +43,7 @@ class Among(Enum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class FieldRule:
     """``speed``: only tokens per second mean nothing across it. ``certified``: an audit holds for its value alone."""
 
     role: Role
@@ -53,42 +53,42 @@ class Entry:
     certified: bool = False
 
 
-def _shown(reason: str) -> Entry:
-    return Entry(Role.SHOWN, reason=reason)
+def _shown(reason: str) -> FieldRule:
+    return FieldRule(Role.SHOWN, reason=reason)
 
 
-_SETTING, _VARIES = Entry(Role.SETTING), Entry(Role.VARIES)
+_SETTING, _VARIES = FieldRule(Role.SETTING), FieldRule(Role.VARIES)
 _COMPARE, _MERGE = Role.COMPARE, Role.MERGE
-UNKNOWN = Entry(_MERGE)
+UNKNOWN = FieldRule(_MERGE)
 
-CELL: Mapping[str, Entry] = {
+CELL: Mapping[str, FieldRule] = {
     "target": _SETTING,
-    "target_digest": Entry(_MERGE, Among.TARGET, certified=True),
-    "arm": Entry(Role.SETTING, certified=True),
-    "proposal": Entry(_COMPARE, Among.SETTING),
-    "draft_digest": Entry(_MERGE, Among.ARM, certified=True),
+    "target_digest": FieldRule(_MERGE, Among.TARGET, certified=True),
+    "arm": FieldRule(Role.SETTING, certified=True),
+    "proposal": FieldRule(_COMPARE, Among.SETTING),
+    "draft_digest": FieldRule(_MERGE, Among.ARM, certified=True),
     "prompt_set": _SETTING,
-    "prompt_version": Entry(_COMPARE, Among.PLACE),
+    "prompt_version": FieldRule(_COMPARE, Among.PLACE),
     "tier": _SETTING,
     "temperature": _SETTING,
     "seed": _VARIES,
     "concurrency": _SETTING,
     "repeat": _VARIES,
     "replica": _VARIES,
-    "prompts": Entry(_COMPARE, Among.PLACE),
-    "max_new_tokens": Entry(_COMPARE, Among.PLACE),
-    "ignore_eos": Entry(_COMPARE, Among.PLACE),
-    "top_p": Entry(_COMPARE, Among.PLACE),
-    "top_k": Entry(_COMPARE, Among.PLACE),
-    "device": Entry(_COMPARE, Among.RUN, certified=True),
-    "dtype": Entry(_COMPARE, Among.TARGET, certified=True),
-    "render": Entry(_COMPARE, Among.TARGET),
-    "capacity": Entry(_COMPARE, Among.PLACE, speed=True),
-    "context_length": Entry(_COMPARE, Among.PLACE),
-    "server": Entry(_MERGE, Among.PLACE, certified=True),
-    "versions": Entry(_MERGE, certified=True),
+    "prompts": FieldRule(_COMPARE, Among.PLACE),
+    "max_new_tokens": FieldRule(_COMPARE, Among.PLACE),
+    "ignore_eos": FieldRule(_COMPARE, Among.PLACE),
+    "top_p": FieldRule(_COMPARE, Among.PLACE),
+    "top_k": FieldRule(_COMPARE, Among.PLACE),
+    "device": FieldRule(_COMPARE, Among.RUN, certified=True),
+    "dtype": FieldRule(_COMPARE, Among.TARGET, certified=True),
+    "render": FieldRule(_COMPARE, Among.TARGET),
+    "capacity": FieldRule(_COMPARE, Among.PLACE, speed=True),
+    "context_length": FieldRule(_COMPARE, Among.PLACE),
+    "server": FieldRule(_MERGE, Among.PLACE, certified=True),
+    "versions": FieldRule(_MERGE, certified=True),
 }
-HEADER: Mapping[str, Entry] = {
+HEADER: Mapping[str, FieldRule] = {
     "cell": _shown("its fields have entries of their own"),
     "outcome": _shown("only ok cells are numbers; every other one is named as absent"),
     "reason": _shown("words"),
@@ -98,7 +98,7 @@ HEADER: Mapping[str, Entry] = {
     "allocation": _shown("speedups are taken within it, by name"),
     "launch": _shown("one server process; seeds and repeats have several"),
     "order": _shown("place in the allocation; ABBA changes it on purpose"),
-    "prompts_digest": Entry(_COMPARE, Among.PLACE),
+    "prompts_digest": FieldRule(_COMPARE, Among.PLACE),
     "environment": _shown("its keys have entries of their own"),
     "attestation": _shown("its keys have entries of their own"),
     "provenance": _shown("what a drafter says of its own training; its weights have a digest"),
@@ -113,47 +113,47 @@ HEADER: Mapping[str, Entry] = {
     "cautions": _shown("printed beside the number"),
     "schema": _shown("a file of another schema is not read at all"),
 }
-ENVIRONMENT: Mapping[str, Entry] = {
-    "device_name": Entry(_COMPARE, speed=True),
-    "driver": Entry(_MERGE),
-    "sglang": Entry(_MERGE),
-    "torch": Entry(_MERGE),
-    "python": Entry(_MERGE),
-    "specbench": Entry(_MERGE),
-    "threads": Entry(_COMPARE, speed=True),
-    "attested": Entry(_MERGE),
-    "cores": Entry(_MERGE),
+ENVIRONMENT: Mapping[str, FieldRule] = {
+    "device_name": FieldRule(_COMPARE, speed=True),
+    "driver": FieldRule(_MERGE),
+    "sglang": FieldRule(_MERGE),
+    "torch": FieldRule(_MERGE),
+    "python": FieldRule(_MERGE),
+    "specbench": FieldRule(_MERGE),
+    "threads": FieldRule(_COMPARE, speed=True),
+    "attested": FieldRule(_MERGE),
+    "cores": FieldRule(_MERGE),
     "platform": _shown("names of kernel and C library; what counts of them shows in device, driver and versions"),
     "commit": _shown("a checkout moves between two tries of one run; what serves is attested by version and patches"),
     "load": _shown("differs from cell to cell; a busy machine is judged by itself"),
     "gpu": _shown("clocks and temperature of a moment; name and driver have entries of their own"),
 }
-ATTESTATION: Mapping[str, Entry] = {
-    "plugin_version": Entry(_MERGE),
-    "sglang_version": Entry(_MERGE),
-    "arm": Entry(_COMPARE, Among.ARM),
-    "proposal": Entry(_COMPARE, Among.SETTING),
-    "device": Entry(_COMPARE),
-    "dtype": Entry(_COMPARE, Among.TARGET),
-    "worker": Entry(_MERGE, Among.SETTING),
-    "draft_model": Entry(_MERGE, Among.ARM),
-    "head": Entry(_MERGE, Among.SETTING),
-    "head_folded": Entry(_MERGE, Among.SETTING),
-    "window": Entry(_MERGE, Among.ARM),
-    "drafted": Entry(_MERGE, Among.ARM),
-    "candidate_pool": Entry(_MERGE, Among.ARM),
-    "graph_sizes": Entry(_MERGE, Among.SETTING),
-    "head_captured": Entry(_MERGE, Among.SETTING),
-    "draft_graph_sizes": Entry(_MERGE, Among.SETTING),
+ATTESTATION: Mapping[str, FieldRule] = {
+    "plugin_version": FieldRule(_MERGE),
+    "sglang_version": FieldRule(_MERGE),
+    "arm": FieldRule(_COMPARE, Among.ARM),
+    "proposal": FieldRule(_COMPARE, Among.SETTING),
+    "device": FieldRule(_COMPARE),
+    "dtype": FieldRule(_COMPARE, Among.TARGET),
+    "worker": FieldRule(_MERGE, Among.SETTING),
+    "draft_model": FieldRule(_MERGE, Among.ARM),
+    "head": FieldRule(_MERGE, Among.SETTING),
+    "head_folded": FieldRule(_MERGE, Among.SETTING),
+    "window": FieldRule(_MERGE, Among.ARM),
+    "drafted": FieldRule(_MERGE, Among.ARM),
+    "candidate_pool": FieldRule(_MERGE, Among.ARM),
+    "graph_sizes": FieldRule(_MERGE, Among.SETTING),
+    "head_captured": FieldRule(_MERGE, Among.SETTING),
+    "draft_graph_sizes": FieldRule(_MERGE, Among.SETTING),
     "seed": _shown("the cell's seed, attested; it varies"),
-    "target_digest": Entry(_MERGE, Among.TARGET),
-    "draft_digest": Entry(_MERGE, Among.ARM),
-    "verification": Entry(_COMPARE),
-    "threads": Entry(_COMPARE, speed=True),
-    "patches": Entry(_MERGE, Among.SETTING),
+    "target_digest": FieldRule(_MERGE, Among.TARGET),
+    "draft_digest": FieldRule(_MERGE, Among.ARM),
+    "verification": FieldRule(_COMPARE),
+    "threads": FieldRule(_COMPARE, speed=True),
+    "patches": FieldRule(_MERGE, Among.SETTING),
 }
 ENV, ATTESTED = "env_", "attestation."  # before an environment key (as in the store's frame), before an attested one
-FIELDS: Mapping[str, Entry] = {
+FIELDS: Mapping[str, FieldRule] = {
     **CELL,
     **HEADER,
     **{ENV + key: entry for key, entry in ENVIRONMENT.items()},

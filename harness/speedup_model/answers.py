@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.speedup_model import batch_speedup, roofline
 from harness.speedup_model.acceptance_models import ASSUMES_INDEPENDENT, alpha_of
-from harness.speedup_model.batch_speedup import Block, Drafter, block, gain, gain_at_any_batch, sequences_that_fit
+from harness.speedup_model.batch_speedup import Block, DrafterShape, block, gain, gain_at_any_batch, sequences_that_fit
 from harness.speedup_model.experts import experts_added, experts_touched, tokens_to_touch
 from harness.speedup_model.roofline import (
     SCAN,
@@ -125,7 +125,7 @@ def pass_lines(shape: Shape, device: Hardware, batches: Sequence[int], positions
 def batch_lines(
     survival: Sequence[float],
     target: Shape,
-    drafting: Drafter,
+    drafting: DrafterShape,
     device: Hardware,
     batches: Sequence[int],
     context: int,
@@ -152,7 +152,7 @@ def _batch_line(found: Block, value: float | None) -> dict[str, Any]:
     }
 
 
-def memory_lines(target: Shape, drafting: Drafter, device: Hardware, context: int) -> Lines:
+def memory_lines(target: Shape, drafting: DrafterShape, device: Hardware, context: int) -> Lines:
     """Weights, cache and how many sequences fit, with and without the drafter."""
     return [
         {

@@ -28,7 +28,7 @@ ASSUMES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drafter:
+class DrafterShape:
     """What drafts: its shape, and whether one pass drafts the whole block."""
 
     shape: Shape
@@ -79,15 +79,21 @@ def block_drafter(target: Shape, layers: int = 5) -> Shape:
     )
 
 
-def drafter(name: str, target: Shape) -> Drafter:
+def drafter(name: str, target: Shape) -> DrafterShape:
     """``block``, or a model preset that drafts token by token; `UserError` for another name."""
     if name == BLOCK_DRAFTER:
-        return Drafter(shape=block_drafter(target), parallel=True)
-    return Drafter(shape=presets.shape(name, "--drafter"), parallel=False)
+        return DrafterShape(shape=block_drafter(target), parallel=True)
+    return DrafterShape(shape=presets.shape(name, "--drafter"), parallel=False)
 
 
 def block(
-    target: Shape, drafting: Drafter, hardware: Hardware, batch: int, drafted: int, context: float, t0_s: float = 0.0
+    target: Shape,
+    drafting: DrafterShape,
+    hardware: Hardware,
+    batch: int,
+    drafted: int,
+    context: float,
+    t0_s: float = 0.0,
 ) -> Block:
     """The passes of a block of ``drafted`` + 1 positions."""
     positions = drafted + 1
@@ -108,7 +114,7 @@ def gain(survival: Sequence[float], found: Block) -> float:
 
 
 def gain_at_any_batch(
-    survival: Sequence[float], target: Shape, drafting: Drafter, hardware: Hardware, context: float
+    survival: Sequence[float], target: Shape, drafting: DrafterShape, hardware: Hardware, context: float
 ) -> float:
     """The limit of S(B) for B to infinity, memory aside."""
     drafted = len(survival)
@@ -118,7 +124,7 @@ def gain_at_any_batch(
     return expected_tokens(survival) * growth(target, hardware, 1, context) / (drafts + verification)
 
 
-def sequences_that_fit(target: Shape, drafting: Drafter | None, hardware: Hardware, context: float) -> int:
+def sequences_that_fit(target: Shape, drafting: DrafterShape | None, hardware: Hardware, context: float) -> int:
     """Sequences of ``context`` cached tokens that memory holds beside the weights; 0 where the weights do not fit."""
     shapes = [target] + ([drafting.shape] if drafting else [])
     free = USABLE * hardware.memory - sum(shape.own_bytes for shape in shapes) / hardware.gpus

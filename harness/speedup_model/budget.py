@@ -29,7 +29,7 @@ ASSUMES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class VerifyPlan:
     """Slots verified beyond the anchors, tokens committed and time: of a step, or on average over steps."""
 
     slots: float
@@ -59,20 +59,20 @@ def admitted(survival_BD: Array, budget: int) -> NDArray[np.int64]:
     return np.bincount(order % len(survival_BD), minlength=len(survival_BD))
 
 
-def best_step(survival_BD: Array, cost: Cost) -> Plan:
+def best_step(survival_BD: Array, cost: Cost) -> VerifyPlan:
     """The budget with the most tokens a second in one step; the smaller one of equals."""
     tokens = tokens_by_budget(survival_BD)
     times = np.array([cost(m) for m in range(len(tokens))])
     return _taken(tokens, times, int((tokens / times).argmax()))
 
 
-def full_step(survival_BD: Array, cost: Cost, width: int | None = None) -> Plan:
+def full_step(survival_BD: Array, cost: Cost, width: int | None = None) -> VerifyPlan:
     """Every row verifies its first ``width`` slots; default: all."""
     taken = survival_BD[:, :width]
-    return Plan(slots=taken.size, tokens=len(taken) + float(taken.sum()), seconds=cost(taken.size))
+    return VerifyPlan(slots=taken.size, tokens=len(taken) + float(taken.sum()), seconds=cost(taken.size))
 
 
-def best_policy(steps: Sequence[Array], cost: Cost) -> Plan:
+def best_policy(steps: Sequence[Array], cost: Cost) -> VerifyPlan:
     """The schedule with the most tokens a second over ``steps``, each as likely; its average step."""
     plan = average_step([full_step(step, cost) for step in steps])
     tokens = [tokens_by_budget(step) for step in steps]
@@ -91,16 +91,16 @@ def drawn_steps(by_prompt: Array, weights: Array, batch: int, count: int = 200) 
     return [by_prompt[rng.choice(len(weights), size=batch, p=weights)] for _ in range(count)]
 
 
-def _at_price(tokens: Array, times: Array, rate: float) -> Plan:
+def _at_price(tokens: Array, times: Array, rate: float) -> VerifyPlan:
     """The budget with the largest tokens - rate * time."""
     return _taken(tokens, times, int((tokens - rate * times).argmax()))
 
 
-def _taken(tokens: Array, times: Array, slots: int) -> Plan:
-    return Plan(slots=slots, tokens=float(tokens[slots]), seconds=float(times[slots]))
+def _taken(tokens: Array, times: Array, slots: int) -> VerifyPlan:
+    return VerifyPlan(slots=slots, tokens=float(tokens[slots]), seconds=float(times[slots]))
 
 
-def average_step(plans: Sequence[Plan]) -> Plan:
+def average_step(plans: Sequence[VerifyPlan]) -> VerifyPlan:
     """The mean of each part; its rate is that of the whole."""
     slots, tokens, seconds = np.mean([(p.slots, p.tokens, p.seconds) for p in plans], axis=0)
-    return Plan(slots=float(slots), tokens=float(tokens), seconds=float(seconds))
+    return VerifyPlan(slots=float(slots), tokens=float(tokens), seconds=float(seconds))

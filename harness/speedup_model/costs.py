@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.speedup_model.batch_speedup import Drafter, block
+from harness.speedup_model.batch_speedup import DrafterShape, block
 from harness.speedup_model.roofline import Hardware, ragged_step
 from harness.speedup_model.shape import Shape
 
@@ -41,7 +41,7 @@ def in_passes(drafted: int, draft: Callable[[int], float], verify: Callable[[int
 
 
 def from_rooflines(
-    target: Shape, drafting: Drafter, hardware: Hardware, drafted: int, context: float, t0_s: float
+    target: Shape, drafting: DrafterShape, hardware: Hardware, drafted: int, context: float, t0_s: float
 ) -> Costs:
     """Costs of a block of ``drafted`` from sizes and peak rates."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from harness.speedup_model import answers, costs, presets
 from harness.speedup_model.answers import BATCH_ASSUMES, BLOCK_ASSUMES, Tables, assumptions
-from harness.speedup_model.batch_speedup import BLOCK_DRAFTER, Drafter, drafter
+from harness.speedup_model.batch_speedup import BLOCK_DRAFTER, DrafterShape, drafter
 from harness.speedup_model.roofline import Hardware
 from harness.speedup_model.shape import Shape
 from harness.speedup_model.speedup import (
@@ -70,7 +70,7 @@ class Question:
         return replace(presets.hardware(self.hardware), gpus=self.gpus)
 
     @property
-    def drafting(self) -> Drafter:
+    def drafting(self) -> DrafterShape:
         """The target's drafter."""
         return drafter(self.drafter, self.shape)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.stats.absent import setting_of
 from harness.stats.acceptance import survival as pooled_survival
 from harness.stats.estimate import Estimate, mean
-from harness.stats.prompt_totals import PLACES, Panel, panels
+from harness.stats.prompt_totals import PLACES, PromptPanel, panels
 from harness.stats.results import Results
 from harness.stats.setting import Setting
 from sglang_specbench.arms import WINDOW
@@ -46,7 +46,7 @@ def survivals(results: Results, rows: pd.DataFrame, arm: str) -> list[RunSurviva
     if results.cells is None:
         return []
     cells = results.cells[(results.cells.arm == arm) & (results.cells.outcome == "ok")]
-    found: dict[Setting, list[tuple[Panel, int]]] = defaultdict(list)
+    found: dict[Setting, list[tuple[PromptPanel, int]]] = defaultdict(list)
     for panel in panels(cells, rows):
         for index, cell in enumerate(panel.cells):
             found[setting_of(cell)].append((panel, index))
@@ -54,7 +54,7 @@ def survivals(results: Results, rows: pd.DataFrame, arm: str) -> list[RunSurviva
     return [_survival(setting, tau.value, places) for setting, tau, places in known if isinstance(tau, Estimate)]
 
 
-def _survival(setting: Setting, tau: float, places: Sequence[tuple[Panel, int]]) -> RunSurvival:
+def _survival(setting: Setting, tau: float, places: Sequence[tuple[PromptPanel, int]]) -> RunSurvival:
     seeds: dict[int, list[Array]] = defaultdict(list)
     for panel, index in places:
         cell = panel.cells[index]

@@ -14,7 +14,7 @@ import numpy as np
 from harness.stats import acceptance, closure, speed
 from harness.stats.absent import setting_of
 from harness.stats.estimate import Draws
-from harness.stats.prompt_totals import COLUMNS, Panel
+from harness.stats.prompt_totals import COLUMNS, PromptPanel
 from harness.stats.setting import Setting
 
 SURVIVAL = tuple(f"a{i}" for i in range(1, 16))
@@ -29,7 +29,7 @@ METHODS = {
 
 
 @dataclass(kw_only=True, eq=False)
-class Measured:
+class CellDraws:
     """``draws`` by quantity; ``note`` says which requests were left out."""
 
     cell: Any  # named tuple of store.load's columns
@@ -40,7 +40,7 @@ class Measured:
     refused: Mapping[str, str] = field(default_factory=dict)  # quantity -> why this cell has none
 
 
-def measured(panel: Panel, index: int, category: str = "") -> Measured:
+def measured(panel: PromptPanel, index: int, category: str = "") -> CellDraws:
     """Cell number ``index`` of the panel; a category's wall is its share by time in flight."""
     cell, totals = panel.cells[index], panel.totals(index, category)
     time = cell.wall_s * totals["latency"] / panel.sums[index, :, COLUMNS.index("latency")].sum()
@@ -52,7 +52,7 @@ def measured(panel: Panel, index: int, category: str = "") -> Measured:
         draws = {name: d for name, d in draws.items() if np.isfinite(d[0])}
     refused = _refused(cell)
     draws = {name: d for name, d in draws.items() if name not in refused}
-    return Measured(
+    return CellDraws(
         cell=cell,
         setting=setting_of(cell, category),
         prompts=panel.size(category),
@@ -78,12 +78,12 @@ def _note(totals: Mapping[str, Draws]) -> str:
     return "; ".join(parts)
 
 
-def add_speedups(cells: Sequence[Measured]) -> None:
+def add_speedups(cells: Sequence[CellDraws]) -> None:
     """Give each its ``speedup`` and closure where its allocation holds AR at the same place.
 
     AR of the same seed is taken if there is any, else all AR cells of the allocation.
     """
-    baselines: dict[tuple[Setting, object], list[Measured]] = defaultdict(list)
+    baselines: dict[tuple[Setting, object], list[CellDraws]] = defaultdict(list)
     for m in cells:
         if m.setting.arm == "ar":
             baselines[m.setting, m.cell.allocation].append(m)

@@ -17,9 +17,9 @@ from harness.schema.comparable import facts, unlike
 from harness.schema.header import BY_CALL, Outcome
 from harness.stats import average, headcost, speed, steadiness
 from harness.stats.absent import absent, gaps, holes, seeds_of, summary
-from harness.stats.cell_draws import METHODS, Measured, add_speedups, measured
+from harness.stats.cell_draws import METHODS, CellDraws, add_speedups, measured
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
-from harness.stats.prompt_totals import COLUMNS, Panel, panels
+from harness.stats.prompt_totals import COLUMNS, PromptPanel, panels
 from harness.stats.results import PromptCounts, Results
 from harness.stats.setting import AVERAGE, Setting
 from sglang_specbench.errors import UserError
@@ -43,7 +43,7 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
     results = Results(name=name, cells=cells, holes=holes(lacking, seeds), planned=plan, absent=tuple(lacking))
     results.notes = (*_plan_notes(cells, plan), *summary(lacking, len({*cells.cell, *(c.id for c in plan or ())})))
     steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
-    whole: list[Measured] = []
+    whole: list[CellDraws] = []
     counts: dict[str, PromptCounts] = {}
     for panel in panels(cells, rows):
         counts |= _counts(panel)
@@ -83,7 +83,7 @@ def _plan_notes(cells: pd.DataFrame, planned: tuple[Cell, ...] | None) -> tuple[
     return (f"{len(foreign)} ok cells are in no plan, and are counted: {arms}",)
 
 
-def _counts(panel: Panel) -> dict[str, PromptCounts]:
+def _counts(panel: PromptPanel) -> dict[str, PromptCounts]:
     """What each cell accepted and verified, of the prompts that it ran."""
     columns = [COLUMNS.index(name) for name in ("correct", "blocks", "requests", "failed")]
     found = {}
@@ -113,15 +113,15 @@ def _lacked_by(results: Results, place: Setting) -> list[str]:
     return [f"{s.arm} {s.benchmark}: {text}" for s, texts in here if not s.tier and not s.category for text in texts]
 
 
-def _split(panel: Panel) -> list[str]:
+def _split(panel: PromptPanel) -> list[str]:
     """The whole panel, then its categories if there are several."""
     named = sorted({str(c) for c in panel.categories} - {""})
     return ["", *named] if len(named) > 1 else [""]
 
 
-def _settle(results: Results, found: Sequence[Measured]) -> None:
+def _settle(results: Results, found: Sequence[CellDraws]) -> None:
     """Average cells of one place over repeats, then seeds, and enter them."""
-    groups: dict[Setting, list[Measured]] = defaultdict(list)
+    groups: dict[Setting, list[CellDraws]] = defaultdict(list)
     for m in found:
         groups[m.setting].append(m)
     for setting, group in groups.items():
@@ -132,7 +132,7 @@ def _settle(results: Results, found: Sequence[Measured]) -> None:
             _enter(results, setting, group)
 
 
-def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> None:
+def _enter(results: Results, setting: Setting, group: Sequence[CellDraws]) -> None:
     n = group[0].prompts
     for name, method in METHODS.items():
         seeds = _by_seed(group, name)
@@ -155,7 +155,7 @@ def _enter(results: Results, setting: Setting, group: Sequence[Measured]) -> Non
     results.cautions[setting] = tuple(dict.fromkeys(filter(None, notes)))
 
 
-def _by_seed(group: Sequence[Measured], name: str) -> dict[int, Draws]:
+def _by_seed(group: Sequence[CellDraws], name: str) -> dict[int, Draws]:
     """Mean over repeats, per seed, of those cells that have the quantity."""
     seeds: dict[int, list[Draws]] = defaultdict(list)
     for m in group:
@@ -172,7 +172,7 @@ def _spread(results: Results, setting: Setting, name: str, seeds: dict[int, Draw
     results.put(setting, f"{name}_sd", Estimate(deviation, None, None, len(seeds), method))
 
 
-def _doubt(results: Results, whole: Sequence[Measured]) -> None:
+def _doubt(results: Results, whole: Sequence[CellDraws]) -> None:
     """Say of every setting with a cell from a busy or drifting machine that its speed is unsteady."""
     speeds = [(m.cell, float(m.draws["throughput"][0])) for m in whole]
     drift, closed = steadiness.drifts(speeds), steadiness.last_ar([m.cell for m in whole])
@@ -184,19 +184,19 @@ def _doubt(results: Results, whole: Sequence[Measured]) -> None:
             results.cautions[setting] = (*results.cautions.get(setting, ()), *said)
 
 
-def _slim(m: Measured) -> Measured:
+def _slim(m: CellDraws) -> CellDraws:
     """Only what is needed after its panel is gone: point values, and the draws of both block times."""
     draws = {name: d if name.endswith("block_ms") else d[:1] for name, d in m.draws.items()}
     return replace(m, draws=draws)
 
 
-def _line(m: Measured) -> dict[str, object]:
+def _line(m: CellDraws) -> dict[str, object]:
     keys = ("cell", "seed", "repeat", "allocation", "order", "started_at", "wall_s")
     values = {name: float(d[0]) for name, d in m.draws.items() if name in METHODS}
     return {**asdict(m.setting), **{k: getattr(m.cell, k) for k in keys}, **values}
 
 
-def _blocks(whole: Sequence[Measured], quantity: str) -> dict[tuple[Setting, str], Draws]:
+def _blocks(whole: Sequence[CellDraws], quantity: str) -> dict[tuple[Setting, str], Draws]:
     """Block-time draws by setting and allocation, seeds averaged."""
     found: dict[tuple[Setting, str], list[Draws]] = defaultdict(list)
     for m in whole:

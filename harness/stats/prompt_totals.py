@@ -46,7 +46,7 @@ _NONE = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class PromptPanel:
     """Cells over the same prompts."""
 
     cells: tuple[Any, ...]  # C named tuples of store.load's columns
@@ -65,14 +65,14 @@ class Panel:
         return int((self.categories == category).sum()) if category else len(self.prompts)
 
 
-def panels(cells: pd.DataFrame, rows: pd.DataFrame) -> Iterator[Panel]:
+def panels(cells: pd.DataFrame, rows: pd.DataFrame) -> Iterator[PromptPanel]:
     """Panels of the ok cells, one at a time: their sums are most of a run's memory."""
     needed = rows[list(NEEDED)]
     for _, group in cells[cells.outcome == "ok"].groupby(PANEL, sort=False):
         yield _panel(group, needed[needed.cell.isin(group.cell)])
 
 
-def _panel(cells: pd.DataFrame, rows: pd.DataFrame) -> Panel:
+def _panel(cells: pd.DataFrame, rows: pd.DataFrame) -> PromptPanel:
     place = pd.Index(cells.cell).get_indexer(pd.Index(rows.cell.astype(object)))
     prompt, ids = pd.factorize(rows.prompt_id.to_numpy(object), sort=True)
     speculative = (cells.proposal != "none").to_numpy()[place]
@@ -81,7 +81,7 @@ def _panel(cells: pd.DataFrame, rows: pd.DataFrame) -> Panel:
     sums = [np.bincount(flat, weights=v, minlength=math.prod(shape)) for v in _columns(rows, speculative).values()]
     categories = np.full(len(ids), "", dtype=object)
     categories[prompt] = rows.category.to_numpy(object)
-    return Panel(
+    return PromptPanel(
         cells=tuple(cells.itertuples(index=False)),
         prompts=tuple(map(str, ids)),
         categories=categories.astype(np.str_),

@@ -13,7 +13,7 @@ from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
 from harness.stats.ties import BAND
-from harness.tables.table import Cell, Column, Row, Table, marks
+from harness.tables.table import Column, Table, TableCell, TableRow, marks
 from sglang_specbench.arms import ARMS
 
 UNAUDITED = "\N{DAGGER}"
@@ -34,7 +34,7 @@ class Slot:
 
 def build(results: Results, name: str, title: str, stub: str, lines: Sequence[Line], slots: Sequence[Slot]) -> Table:
     """A table without lines or columns says so in a note."""
-    rows = tuple(Row(section=s, label=label, cells=_cells(results, place, slots)) for s, label, place in lines)
+    rows = tuple(TableRow(section=s, label=label, cells=_cells(results, place, slots)) for s, label, place in lines)
     columns = tuple(slot.column for slot in slots)
     if not rows or not columns:
         nothing = f"Nothing of {results.name} belongs here: {results.default_reason}."
@@ -43,7 +43,7 @@ def build(results: Results, name: str, title: str, stub: str, lines: Sequence[Li
     return Table(name=name, title=title, stub=stub, columns=columns, rows=rows, notes=notes)
 
 
-def _cells(results: Results, place: Setting, slots: Sequence[Slot]) -> tuple[Cell, ...]:
+def _cells(results: Results, place: Setting, slots: Sequence[Slot]) -> tuple[TableCell, ...]:
     settings = [replace(place, **slot.where) for slot in slots]
     found = [results.get(setting, slot.quantity) for setting, slot in zip(settings, slots, strict=True)]
     contests: dict[Hashable, list[int]] = defaultdict(list)
@@ -56,12 +56,12 @@ def _cells(results: Results, place: Setting, slots: Sequence[Slot]) -> tuple[Cel
         for i, mark in zip(places, marks([found[i] for i in places], BAND), strict=True)
     }
     return tuple(
-        Cell(content=content, mark=won.get(i, ""), setting=settings[i], quantity=slots[i].quantity)
+        TableCell(content=content, mark=won.get(i, ""), setting=settings[i], quantity=slots[i].quantity)
         for i, content in enumerate(found)
     )
 
 
-def _notes(results: Results, rows: Sequence[Row]) -> Iterator[str]:
+def _notes(results: Results, rows: Sequence[TableRow]) -> Iterator[str]:
     cells = [cell for row in rows for cell in row.cells]
     if any(cell.mark for cell in cells):
         yield BANDED
@@ -100,7 +100,7 @@ def audit_notes(results: Results) -> Iterator[str]:
             yield f"{UNAUDITED} {words} ({question}): {', '.join(arms)}."
 
 
-def method_notes(cells: Sequence[Cell]) -> Iterator[str]:
+def method_notes(cells: Sequence[TableCell]) -> Iterator[str]:
     """The estimators behind the numbers, by quantity."""
     methods: dict[str, dict[str, None]] = defaultdict(dict)
     for cell in cells:

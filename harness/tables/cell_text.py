@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from harness.stats.estimate import Estimate, Missing
-from harness.tables.table import Cell, Column, Row, Table, Text
+from harness.tables.table import Column, Table, TableCell, TableRow, Text
 
 DASH = "\N{EM DASH}"
 
@@ -22,12 +22,12 @@ def footnotes(table: Table) -> list[str]:
     return [f"({number}) {reason}" for reason, number in table.holes.items()] + list(table.notes)
 
 
-def texts(table: Table, row: Row) -> list[str]:
+def texts(table: Table, row: TableRow) -> list[str]:
     """The words of a row's cells, without markup."""
     return [_text(cell, column, table) for cell, column in zip(row.cells, table.columns, strict=True)]
 
 
-def _text(cell: Cell, column: Column, table: Table) -> str:
+def _text(cell: TableCell, column: Column, table: Table) -> str:
     match cell.content:
         case Text(text):
             return text
@@ -37,7 +37,7 @@ def _text(cell: Cell, column: Column, table: Table) -> str:
             return number(estimate, column.decimals, table.intervals)
 
 
-def sections(table: Table) -> Iterator[tuple[str, list[Row]]]:
+def sections(table: Table) -> Iterator[tuple[str, list[TableRow]]]:
     """Runs of rows under one heading."""
     for name, rows in groupby(table.rows, key=lambda row: row.section):
         yield name, list(rows)

@@ -12,7 +12,7 @@ from harness.stats.setting import AVERAGE, Setting, printed, table_order
 from harness.stats.ties import Place, count, places, printed_band
 from harness.tables.build import Line, Slot, build, lowest_concurrency, method_notes, title_of, whole
 from harness.tables.paper_speed import main_arms
-from harness.tables.table import Cell, Column, Row, Table, words
+from harness.tables.table import Column, Table, TableCell, TableRow, words
 
 ROUNDING = "Printed numbers that the rounded tables give only within rounding"
 
@@ -63,10 +63,12 @@ def noise_floor(results: Results) -> Table:
     found = {q: noise.floors(results, q) for q in ("throughput", "tau", "block_ms")}
     places = sorted({(s.target, s.temperature, s.concurrency) for s in results.settings()})
     rows = tuple(
-        Row(
+        TableRow(
             section=target,
             label=f"T = {t:g}, c = {c}",
-            cells=tuple(Cell(content=_percent(floors.get((target, t, c))), quantity=q) for q, floors in found.items()),
+            cells=tuple(
+                TableCell(content=_percent(floors.get((target, t, c))), quantity=q) for q, floors in found.items()
+            ),
         )
         for target, t, c in places
     )
@@ -92,7 +94,7 @@ def ties(results: Results) -> Table:
     return Table(name="ties", title="Wins, ties and trails", stub="Where", columns=columns, rows=rows, notes=notes)
 
 
-def _tie_rows(results: Results, arm: str) -> Iterator[Row]:
+def _tie_rows(results: Results, arm: str) -> Iterator[TableRow]:
     c = lowest_concurrency(results)
     rivals = [a for a in main_arms(results, "throughput") if a.split("-")[0] != arm.split("-")[0]]
     own = [s for s in results.settings() if s.arm == arm and not s.category and s.benchmark != AVERAGE]
@@ -106,17 +108,17 @@ def _tie_rows(results: Results, arm: str) -> Iterator[Row]:
                 [places(results, settings, quantity, rivals, band) for quantity, settings in chosen]
                 for band in (printed_band, lambda s: noise.floor_of(floors, s))
             ]
-            yield Row(
+            yield TableRow(
                 section=title_of(results, arm), label=label, cells=tuple(c for found in counts for c in _counts(found))
             )
 
 
-def _counts(found: Sequence[tuple[list[Place], dict[Setting, str]]]) -> Iterator[Cell]:
+def _counts(found: Sequence[tuple[list[Place], dict[Setting, str]]]) -> Iterator[TableCell]:
     judged = [place for places, _ in found for place in places]
     reasons = [why for _, open_ in found for why in open_.values()]
     for number in count(judged):
         content = Estimate(number, None, None, len(judged), "settings") if judged else Missing(reasons[0])
-        yield Cell(content=content)
+        yield TableCell(content=content)
 
 
 def rounding(results: Results) -> Table:
@@ -124,12 +126,12 @@ def rounding(results: Results) -> Table:
     if results.cells is not None:
         return Table(name="rounding", title=ROUNDING, stub="", columns=(), rows=(), notes=("Only for the paper.",))
     rows = tuple(
-        Row(
+        TableRow(
             section=check.quantity,
             label=str(check.setting),
             cells=(
-                Cell(content=check.printed, setting=check.setting, quantity=check.quantity),
-                Cell(content=check.derived, setting=check.setting, quantity=check.quantity),
+                TableCell(content=check.printed, setting=check.setting, quantity=check.quantity),
+                TableCell(content=check.derived, setting=check.setting, quantity=check.quantity),
                 *words("within rounding" if check.agrees else "contradiction"),
             ),
         )

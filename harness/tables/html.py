@@ -4,7 +4,7 @@ import jinja2
 
 from harness.stats.estimate import Estimate, Missing
 from harness.tables.cell_text import footnotes, groups, sections, texts
-from harness.tables.table import Cell, Table
+from harness.tables.table import Table, TableCell
 
 PAGE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string("""\
 <table class="specbench" id="table-{{ table.name }}">
@@ -47,7 +47,7 @@ def page(table: Table) -> str:
     )
 
 
-def _hover(cell: Cell) -> str:
+def _hover(cell: TableCell) -> str:
     match cell.content:
         case Estimate(_, low, high, n, method):
             interval = f"[{low:.4g}, {high:.4g}] " if low is not None and high is not None else ""

@@ -4,7 +4,7 @@ import csv
 import io
 
 from harness.stats.estimate import Missing
-from harness.tables.table import Cell, Table, Text
+from harness.tables.table import Table, TableCell, Text
 
 FIELDS = ("table", "section", "row", "group", "column", "value", "low", "high", "n", "mark", "method", "text")
 
@@ -20,7 +20,7 @@ def long_csv(table: Table) -> str:
     return out.getvalue()
 
 
-def _csv(cell: Cell) -> tuple[object, ...]:
+def _csv(cell: TableCell) -> tuple[object, ...]:
     match cell.content:
         case Text(text):
             return ("", "", "", "", "", "", text)

@@ -8,7 +8,7 @@ from harness.stats.estimate import Missing
 from harness.stats.results import Results
 from harness.stats.setting import Setting, printed
 from harness.tables.build import lowest_concurrency, title_of
-from harness.tables.table import Cell, Column, Row, Table, Text, words
+from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 from sglang_specbench.arms import DRAFTED, WINDOW
 
 NOTHING = "this drafter has no provenance.json: how it was trained is not known"
@@ -48,14 +48,14 @@ def table4(results: Results) -> Table:
     drafters = _drafters(results)
     columns = (Column(name="Symbol"), Column(name="Paper"), *(Column(group="As trained", name=n) for n in drafters))
     rows = [
-        Row(
+        TableRow(
             label=line["quantity"],
             cells=(*words(line["symbol"], line["value"]), *(_said(line["quantity"], d) for d in drafters.values())),
         )
         for line in published.rows("table04_configuration")
     ]
     for quantity, key in DRAFTER.items() if drafters else ():
-        rows.append(Row(label=quantity, cells=(*words("", ""), *(_own(d, key) for d in drafters.values()))))
+        rows.append(TableRow(label=quantity, cells=(*words("", ""), *(_own(d, key) for d in drafters.values()))))
     return Table(name="4", title="Table 4. Configuration", stub="Quantity", columns=columns, rows=tuple(rows))
 
 
@@ -73,24 +73,24 @@ def _drafters(results: Results) -> dict[str, dict[str, Any]]:
     return names
 
 
-def _said(quantity: str, provenance: dict[str, Any]) -> Cell:
+def _said(quantity: str, provenance: dict[str, Any]) -> TableCell:
     """What the drafter's contract and recipe say; a hole where they do not."""
     form = RECIPE.get(quantity)
     if form is None:
-        return Cell(content=Missing("not a setting of the recipes here"))
+        return TableCell(content=Missing("not a setting of the recipes here"))
     if not provenance:
-        return Cell(content=Missing(NOTHING))
+        return TableCell(content=Missing(NOTHING))
     try:
-        return Cell(content=Text(form.format(**_settings(provenance), window=WINDOW, drafted=DRAFTED)))
+        return TableCell(content=Text(form.format(**_settings(provenance), window=WINDOW, drafted=DRAFTED)))
     except (KeyError, ValueError, TypeError) as error:
-        return Cell(content=Missing(f"the drafter's provenance.json does not say it ({error})"))
+        return TableCell(content=Missing(f"the drafter's provenance.json does not say it ({error})"))
 
 
-def _own(provenance: dict[str, Any], key: str) -> Cell:
+def _own(provenance: dict[str, Any], key: str) -> TableCell:
     value = provenance.get(key)
     if value is None or value == "":
-        return Cell(content=Missing(f"the drafter's provenance.json has no {key}" if provenance else NOTHING))
-    return Cell(content=Text(f"{value:,}" if isinstance(value, int) and key != "seed" else str(value)[:16]))
+        return TableCell(content=Missing(f"the drafter's provenance.json has no {key}" if provenance else NOTHING))
+    return TableCell(content=Text(f"{value:,}" if isinstance(value, int) and key != "seed" else str(value)[:16]))
 
 
 def _settings(provenance: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def table16(results: Results) -> Table:
     )
     present = set(results.settings())
     rows = tuple(
-        Row(section=place.target, label=printed(place.benchmark), cells=_decode_rule(results, place))
+        TableRow(section=place.target, label=printed(place.benchmark), cells=_decode_rule(results, place))
         for target in results.targets()
         for b in sets
         if (place := Setting(target=target, arm="lilicorr", benchmark=b, temperature=0.0, concurrency=c))
@@ -125,14 +125,14 @@ def table16(results: Results) -> Table:
     return Table(name="16", title=title, stub="Benchmark", columns=columns if rows else (), rows=rows)
 
 
-def _decode_rule(results: Results, setting: Setting) -> tuple[Cell, ...]:
+def _decode_rule(results: Results, setting: Setting) -> tuple[TableCell, ...]:
     exact = setting.of("lilicorr-exact")
     walk = "tau_walk" if (setting, "tau_walk") in results.values else "tau"  # printed with a digit more
     change = results.values.get((exact, "tau_change_pct")) or relative(
         results, (exact, "tau"), results, (setting, "tau")
     )
     return (
-        Cell(content=results.get(setting, walk), setting=setting, quantity=walk),
-        Cell(content=results.get(exact, "tau"), setting=exact, quantity="tau"),
-        Cell(content=change, setting=exact, quantity="tau_change_pct"),
+        TableCell(content=results.get(setting, walk), setting=setting, quantity=walk),
+        TableCell(content=results.get(exact, "tau"), setting=exact, quantity="tau"),
+        TableCell(content=change, setting=exact, quantity="tau_change_pct"),
     )

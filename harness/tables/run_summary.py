@@ -14,7 +14,7 @@ from harness.stats.setting import AVERAGE, Setting, printed
 from harness.store.run import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
-from harness.tables.table import Cell, Column, Row, Table, Text, words
+from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 from sglang_specbench.arms import ARMS
 from sglang_specbench.console import Console
 
@@ -79,17 +79,17 @@ def _table(
     )
 
 
-def _row(setting: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Row:
+def _row(setting: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> TableRow:
     ids = results.sources.get(setting, ())
     rows = frames.rows[frames.rows.cell.isin(ids)]
     attested = frames.cells[frames.cells.cell.isin(ids)].env_attested.all() if ids else True
     ours = [found for found in compared if found.cell in ids]
     equal = f"{sum(f.equal for f in ours)}/{sum(f.compared for f in ours)}" if ours else ""
     blocks = rows.verify_ct.sum() if setting.arm != "ar" else 0
-    return Row(
+    return TableRow(
         label=title_of(results, setting.arm) + ("" if attested else " (unattested)"),
         cells=(
-            *(Cell(content=_content(results, setting, q), setting=setting, quantity=q) for q in NUMBERS),
+            *(TableCell(content=_content(results, setting, q), setting=setting, quantity=q) for q in NUMBERS),
             *words(f"{len(rows):,}" if ids else "", f"{blocks:,}" if blocks else "", equal),
         ),
     )

@@ -15,7 +15,7 @@ from harness.stats.setting import AVERAGE, Setting, printed
 from harness.stats.ties import Place, count, places
 from harness.tables.build import lowest_concurrency, title_of, whole
 from harness.tables.paper_speed import VARIANTS, main_arms
-from harness.tables.table import Cell, Column, Row, Table
+from harness.tables.table import Column, Table, TableCell, TableRow
 from sglang_specbench.arms import ARMS
 
 Chosen = Callable[[Setting], bool]
@@ -37,14 +37,14 @@ def scores(results: Results) -> Table:
     return Table(name="scores", title=title, stub="Where", columns=columns, rows=rows, notes=NOTES)
 
 
-def _rows(results: Results, arm: str) -> Iterator[Row]:
+def _rows(results: Results, arm: str) -> Iterator[TableRow]:
     for label, own, rivals, quantity, chosen in _splits(results, arm):
         settings = [s for s in results.settings() if s.arm == own and s.benchmark != AVERAGE and chosen(s)]
         whole_field = [s for s in settings if not any(_hole(results, s.of(rival)) for rival in rivals)]
         judged, _ = places(results, whole_field, quantity, rivals)
         if settings:
             cells = tuple(_cells(judged, len(settings) - len(judged)))
-            yield Row(section=title_of(results, arm), label=label, cells=cells)
+            yield TableRow(section=title_of(results, arm), label=label, cells=cells)
 
 
 def _hole(results: Results, setting: Setting) -> bool:
@@ -52,10 +52,10 @@ def _hole(results: Results, setting: Setting) -> bool:
     return replace(setting, category="") in results.holes
 
 
-def _cells(judged: Sequence[Place], unjudged: int) -> Iterator[Cell]:
+def _cells(judged: Sequence[Place], unjudged: int) -> Iterator[TableCell]:
     fastest = sum(place.lead > 0 for place in judged)
     for number in (*count(judged), fastest, len(judged), unjudged):
-        yield Cell(content=Estimate(number, None, None, len(judged), "places"))
+        yield TableCell(content=Estimate(number, None, None, len(judged), "places"))
 
 
 def _splits(results: Results, arm: str) -> Iterator[tuple[str, str, list[str], str, Chosen]]:

@@ -23,7 +23,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """``setting`` and ``quantity`` say where a number came from (see ``trace``); None for words."""
 
     content: Estimate | Missing | Text
@@ -42,11 +42,11 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """``section`` starts a block of rows when it differs from the row above."""
 
     label: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     section: str = ""
 
 
@@ -58,7 +58,7 @@ class Table:
     title: str
     stub: str  # heading of the row labels
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
     intervals: bool = False  # print [low, high] beside each value
 
@@ -67,7 +67,7 @@ class Table:
             if len(row.cells) != len(self.columns):
                 raise ValueError(f"table {self.name}: row {row.label!r} has {len(row.cells)} cells")
 
-    def cell(self, row: int, column: int) -> Cell:
+    def cell(self, row: int, column: int) -> TableCell:
         """By 1-based place, as the rendered table is counted."""
         return self.rows[row - 1].cells[column - 1]
 
@@ -79,9 +79,9 @@ class Table:
         return {reason: number for number, reason in enumerate(reasons, 1)}
 
 
-def words(*texts: str) -> tuple[Cell, ...]:
+def words(*texts: str) -> tuple[TableCell, ...]:
     """Cells that hold words."""
-    return tuple(Cell(content=Text(t)) for t in texts)
+    return tuple(TableCell(content=Text(t)) for t in texts)
 
 
 def marks(values: Sequence[Estimate | Missing], band: float) -> list[Mark]:

@@ -8,7 +8,7 @@ import pandas as pd
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
 from harness.store import run as store
-from harness.tables.table import Cell, Table
+from harness.tables.table import Table, TableCell
 from sglang_specbench.errors import UserError
 
 ADDRESS = "write TABLE:ROW:COLUMN, counted from 1, e.g. 5:1:2; rows are those with numbers, section headings aside"
@@ -27,7 +27,7 @@ def address(text: str) -> tuple[str, int, int]:
     return parts[0], int(parts[1]), int(parts[2])
 
 
-def find(table: Table, row: int, column: int) -> Cell:
+def find(table: Table, row: int, column: int) -> TableCell:
     """The cell at a place; `UserError` if the table is smaller."""
     if row > len(table.rows) or column > len(table.columns):
         size = f"{len(table.rows)} rows and {len(table.columns)} columns"
@@ -51,7 +51,7 @@ def trace(results: Results, folders: Sequence[Path], table: Table, row: int, col
         yield f"no cells: {'printed in the paper' if results.cells is None else results.holes.get(cell.setting, '')}"
 
 
-def _content(cell: Cell) -> Iterator[str]:
+def _content(cell: TableCell) -> Iterator[str]:
     match cell.content:
         case Estimate(value, low, high, n, method):
             interval = "no interval" if low is None else f"interval [{low:.6g}, {high:.6g}]"

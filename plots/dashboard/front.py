@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from harness.report.page import Report
-from harness.report.ranking import Panel
+from harness.report.ranking import RankedPanel
 from harness.report.render import section_html
 from harness.report.sentences import where
 from harness.stats.estimate import Estimate, Missing
@@ -31,7 +31,7 @@ def page(report: Report, results: Results, out: Path) -> Page:
     return Page(name="index.html", title=report.name, about=report.about, raw=Markup("").join(blocks))
 
 
-def _first(panel: Panel) -> Markup:
+def _first(panel: RankedPanel) -> Markup:
     """A panel's first drafter, large; the sentences below say how surely it is the first."""
     place = where(panel.place, panel.sets)
     if not panel.drafted:
@@ -71,7 +71,7 @@ def without_rows(history: pd.DataFrame) -> Page:
     return Page(name="index.html", title="Last run", sections=(section,))
 
 
-def _charts(results: Results, panel: Panel, out: Path) -> Markup:
+def _charts(results: Results, panel: RankedPanel, out: Path) -> Markup:
     made = []
     s = panel.place
     name = f"{s.target} {s.benchmark} T={s.temperature:g} c={s.concurrency}"
@@ -86,7 +86,7 @@ def _charts(results: Results, panel: Panel, out: Path) -> Markup:
     return Markup("").join(made)
 
 
-def _points(panel: Panel) -> pd.DataFrame:
+def _points(panel: RankedPanel) -> pd.DataFrame:
     """Arms with both numbers; an interval that does not exist is the value itself."""
     points = []
     for rank in panel.drafted:
@@ -120,7 +120,7 @@ def _lines(points: pd.DataFrame, concurrency: int) -> pd.DataFrame:
     return frame[inside & (frame.groupby("speed").tau.transform("max") > float(points.tau_low.min()))]
 
 
-def _bars(results: Results, panel: Panel, out: Path, name: str) -> list[Markup]:
+def _bars(results: Results, panel: RankedPanel, out: Path, name: str) -> list[Markup]:
     """One chart a prompt set, all with the same axis."""
     s = panel.place
     arms = [r.setting.arm for r in panel.drafted] + [arm for arm, _ in panel.lacking if arm != "ar"]

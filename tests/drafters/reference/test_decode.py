@@ -11,13 +11,13 @@ from drafters.reference.decode import Decoded, Rule, decode
 from drafters.reference.target import Target
 from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
 from harness.audit.rounding import ROUNDING
-from harness.audit.target_distribution import Law, Prefix, Raw, Sampling, grow, law
+from harness.audit.target_distribution import Law, Prefix, Raw, SamplingRule, grow, law
 from tests.drafters.models import MODELS, tiny_drafter, tiny_target
 from tests.harness.audit.faulty import resample_from_p
 
 pytestmark = pytest.mark.torch
 PROMPT = [3, 50, 11, 8, 2, 60]
-PLAIN = Sampling()
+PLAIN = SamplingRule()
 SAMPLES, TOKENS = 400, 3
 Kind = Literal["argmax", "sampled"]
 

@@ -6,9 +6,9 @@ from harness.audit.certificate import Certificate, Sampled, Seeds
 from harness.audit.chisquare import Test as Result
 from harness.audit.greedy import Divergence, Greedy
 from harness.audit.page import page
-from harness.audit.reference import Place
+from harness.audit.reference import ProbePlace
 
-PLACE = Place(prompt="prose-1", after=7, ids=(1, 2), sure=0)
+PLACE = ProbePlace(prompt="prose-1", after=7, ids=(1, 2), sure=0)
 
 
 def result_of(p=0.5, df=20, samples=4000):

@@ -13,8 +13,8 @@ from harness.audit import reference
 from harness.audit.certificate import Certificate, Seeds
 from harness.audit.examine import Examiner
 from harness.audit.probe import _raw
-from harness.audit.reference import Design, Place, in_doubt
-from harness.audit.target_distribution import Raw, Sampling, processed
+from harness.audit.reference import Design, ProbePlace, in_doubt
+from harness.audit.target_distribution import Raw, SamplingRule, processed
 from harness.schema.failure import Failure
 from harness.serve.responses import Answer
 
@@ -56,7 +56,7 @@ class Chain:
         for _ in range(tokens):
             order = np.argsort(-self.table[last], kind="stable")
             logs = np.log(np.maximum(self.table[last][order], 1e-300))
-            p = processed(logs, sampling if self.cut else Sampling())
+            p = processed(logs, sampling if self.cut else SamplingRule())
             last = int(order[self.generator.choice(V, p=p / p.sum())])
             out.append(last)
         return tuple(out)
@@ -117,7 +117,7 @@ def test_what_is_sampled_follows_a_greedy_answer():
     assert (known.near.place.sure, known.deep.place.sure) == (0, 2)
     assert max(map(len, known.deep.raw)) == 5  # the sixth token is the last that is tested
     assert known.control == {name: ids for name, (ids, _) in known.greedy.items()}
-    law = known.near.law(replace(Sampling(), top_p=0.9), "float32")
+    law = known.near.law(replace(SamplingRule(), top_p=0.9), "float32")
     assert sum(law.conditionals[()].values()) == pytest.approx(1)
 
 
@@ -132,13 +132,13 @@ def test_the_place_is_where_the_likeliest_tokens_are_nearest_to_half_the_mass():
         "split": places(0.5, 0.01, 0.999),
     }
     prompts = dict.fromkeys(greedy, (7, 8))
-    assert in_doubt(prompts, greedy, sure=0, depth=2) == Place(prompt="best", after=2, ids=(7, 8, 0, 1), sure=0)
+    assert in_doubt(prompts, greedy, sure=0, depth=2) == ProbePlace(prompt="best", after=2, ids=(7, 8, 0, 1), sure=0)
 
 
 def test_a_deep_place_comes_after_tokens_without_doubt():
     greedy = {"doubt first": places(0.5, 0.5, 0.5, 0.5), "sure first": places(0.3, 0.99, 0.98, 0.6, 0.4)}
     prompts = dict.fromkeys(greedy, (7,))
-    assert in_doubt(prompts, greedy, sure=2, depth=2) == Place(prompt="sure first", after=1, ids=(7, 0), sure=2)
+    assert in_doubt(prompts, greedy, sure=2, depth=2) == ProbePlace(prompt="sure first", after=1, ids=(7, 0), sure=2)
 
 
 def test_a_target_that_says_nothing_cannot_be_sampled():

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from harness.audit.target_distribution import Sampling, processed
+from harness.audit.target_distribution import SamplingRule, processed
 from sglang_specbench.launch import STAND_IN
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]
@@ -46,7 +46,7 @@ def laws():
     assert done.returncode == 0, done.stderr[-2000:]
     theirs = [np.array(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[[")]
     logprobs = logits - np.log(np.exp(logits).sum())
-    ours = [processed(logprobs, Sampling(top_k=k if k < 40 else -1, top_p=p)) for k, p in SETTINGS]
+    ours = [processed(logprobs, SamplingRule(top_k=k if k < 40 else -1, top_p=p)) for k, p in SETTINGS]
     return list(zip(ours, theirs, strict=True))
 
 

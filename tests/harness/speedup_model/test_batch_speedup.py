@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.speedup_model import presets
 from harness.speedup_model.batch_speedup import (
-    Drafter,
+    DrafterShape,
     block,
     block_drafter,
     drafter,
@@ -31,7 +31,7 @@ survivals = st.floats(0, 1).map(lambda alpha: iid_survival(alpha, 7))
 
 def test_a_block_by_hand():
     """Weights 448 bytes / 100; cache 2 * 4 * 2 = 16 bytes a token; attention 4 * 4 operations a cached token."""
-    drafting = Drafter(shape=replace(TINY, intermediate=0), parallel=False)  # 128 parameters
+    drafting = DrafterShape(shape=replace(TINY, intermediate=0), parallel=False)  # 128 parameters
     found = block(TINY, drafting, DEVICE, batch=2, drafted=3, context=10, t0_s=0.5)
     assert found.ar.seconds == pytest.approx(4.48 + 2 * 10 * 16 / 100 + 0.5)
     assert found.verify.arithmetic_s == pytest.approx(2 * 4 * (2 * 224 + 16 * 10) / 1000)
@@ -108,9 +108,9 @@ def test_no_draft_is_plain_decoding():
 
 def test_memory_by_hand():
     assert sequences_that_fit(TINY, None, DEVICE, 10) == int((9000 - 448) / 160)
-    drafting = Drafter(shape=TINY, parallel=False)
+    drafting = DrafterShape(shape=TINY, parallel=False)
     assert sequences_that_fit(TINY, drafting, DEVICE, 10) == int((9000 - 2 * 448) / 320)
-    borrowing = Drafter(shape=replace(TINY, borrowed=64), parallel=True)
+    borrowing = DrafterShape(shape=replace(TINY, borrowed=64), parallel=True)
     assert sequences_that_fit(TINY, borrowing, DEVICE, 10) == int((9000 - 448 - 320) / 320)
     assert sequences_that_fit(TINY, None, replace(DEVICE, memory=400.0), 10) == 0
     assert gpus_for_weights(TINY, replace(DEVICE, memory=100.0)) == 5

@@ -10,19 +10,19 @@ import pytest
 from harness.stats.estimate import Estimate, Missing
 from harness.tables.cell_text import number
 from harness.tables.render import FORMATS, latex, long_csv, markdown, page, terminal
-from harness.tables.table import Cell, Column, Row, Table, marks, words
+from harness.tables.table import Column, Table, TableCell, TableRow, marks, words
 
 HOSTILE = "<script>alert('x')</script> & 50% _a_ {b} \\c | d"
 
 
 def table():
     columns = (Column(name="τ", group="A"), Column(name="tok/s", group="A", decimals=0), Column(name="note", group=""))
-    number_cell = Cell(content=Estimate(7.5, 7.1, 8.0, 30, "1 + correct / blocks"), mark="best")
-    hole = Cell(content=Missing(HOSTILE))
-    tied = Cell(content=Estimate(99.5, None, None, 1, "m"), mark="tie")
+    number_cell = TableCell(content=Estimate(7.5, 7.1, 8.0, 30, "1 + correct / blocks"), mark="best")
+    hole = TableCell(content=Missing(HOSTILE))
+    tied = TableCell(content=Estimate(99.5, None, None, 1, "m"), mark="tie")
     rows = (
-        Row(label="x", section="T = 0", cells=(number_cell, hole, *words("plain"))),
-        Row(label=HOSTILE, section="T = 1", cells=(hole, tied, *words(""))),
+        TableRow(label="x", section="T = 0", cells=(number_cell, hole, *words("plain"))),
+        TableRow(label=HOSTILE, section="T = 1", cells=(hole, tied, *words(""))),
     )
     return Table(name="t", title=HOSTILE, stub="Where", columns=columns, rows=rows, notes=("a note",))
 
@@ -84,7 +84,7 @@ def test_latex_compiles(tmp_path):
 
 
 def test_terminal_takes_words_as_words():
-    row = Row(label="[i]", cells=words("[u]y"))
+    row = TableRow(label="[i]", cells=words("[u]y"))
     odd = Table(name="t", title="[bold]x", stub="[red]", columns=(Column(name="[b]"),), rows=(row,))
     text = terminal(odd)
     for word in ("[bold]x", "[red]", "[b]", "[i]", "[u]y"):
@@ -103,4 +103,4 @@ def test_marks_need_a_contest():
 
 def test_a_row_of_the_wrong_width_is_a_defect():
     with pytest.raises(ValueError, match="row 'x' has 1 cells"):
-        Table(name="t", title="", stub="", columns=(), rows=(Row(label="x", cells=words("a")),))
+        Table(name="t", title="", stub="", columns=(), rows=(TableRow(label="x", cells=words("a")),))
