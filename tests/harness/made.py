@@ -20,7 +20,7 @@ DFLASH = {
     "dflash_config": {"mask_token_id": 3, "target_layer_ids": [1, 2]},
 }
 TARGET = {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "vocab_size": 512, "rope_theta": 1e6}
-SELECTOR = {"selector_rank": 8, "selector_top_k": 8}
+SELECTOR = {"selector_rank": 8, "selector_top_k": 8, "conv_kernel_size": 2}
 
 
 def cell(**changes):

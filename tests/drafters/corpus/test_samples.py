@@ -142,7 +142,7 @@ def test_failures_and_empty_answers_are_no_samples(tokenizer, tmp_path):
     ("lines", "said"),
     [
         (['{"id": 1\n'], "c.jsonl:1: not JSON"),
-        (["[]\n"], "c.jsonl:1: not an object"),
+        (["[]\n"], "c.jsonl:1: expected an object"),
         ([{"id": "a"}], "c.jsonl:1: not a conversation"),
         ([row("a", "")], "no conversation"),
     ],
