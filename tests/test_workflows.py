@@ -90,7 +90,8 @@ def filled(text):
 
 def carry_out(file, folder):
     """Exit code of the first step that fails, 0 if none does; steps with ``if: always()`` run in any case."""
-    code = 0
+    code, exported = 0, folder / "exported"
+    exported.touch()
     for step in steps(file):
         if code and step.get("if") != "always()":
             continue
@@ -100,6 +101,9 @@ def carry_out(file, folder):
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "GITHUB_OUTPUT": str(folder / "outputs"),
+            "GITHUB_ENV": str(exported),
+            **dict(line.split("=", 1) for line in exported.read_text().splitlines()),
             **own,
         }
         done = subprocess.run(

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from rich.console import Console
-
 from harness.report import render
 from harness.report.page import brief
 from harness.report.read import read
 from harness.schema.atomic_file import write_text
 from harness.store import run as store
+from sglang_specbench.console import Console
 
 NAME = "report"
 
@@ -21,7 +20,7 @@ def tell(run_dir: Path, console: Console) -> None:
     if not store.cell_files(run_dir):
         return
     report = read(str(run_dir))
-    console.print(render.terminal(brief(report)), end="", markup=False, highlight=False, soft_wrap=True)
+    console.print(render.terminal(brief(report)), end="", soft_wrap=True)
     for ending, made in (("md", render.markdown(report)), ("html", render.html(report))):
         write_text(run_dir / f"{NAME}.{ending}", made)
-    console.print(f"report: {run_dir / f'{NAME}.html'}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"report: {run_dir / f'{NAME}.html'}", soft_wrap=True)

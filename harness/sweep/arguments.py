@@ -1,17 +1,16 @@
-"""What a sweep's ``server.args`` may not hold, and what a reader of the plan must hear of them.
+"""What a sweep's ``server.args`` may not hold.
 
 Arguments are part of a cell and stand in every result of the run, in ``plan.json`` and in ``sweep.toml``.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sglang_specbench.errors import UserError
 
 # SGLang 0.5.23; its parser takes any unambiguous beginning of a flag for the flag
 SECRETS = ("--api-key", "--admin-api-key", "--ssl-keyfile-password")
 _SECRET = re.compile(r"--.*(key|token|password|secret)", re.IGNORECASE)  # not --max-total-tokens
-LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def refuse_secrets(args: Sequence[str], where: str) -> None:
@@ -22,12 +21,3 @@ def refuse_secrets(args: Sequence[str], where: str) -> None:
         if short or _SECRET.fullmatch(flag):
             hint = "leave it out: the server listens on this machine only, and the harness sends no key"
             raise UserError(f"{where}: server.args: {flag} would be written into every result", hint)
-
-
-def open_doors(args: Sequence[str], where: str) -> Iterator[str]:
-    """A note for each argument that opens the server's HTTP port to other machines."""
-    for place, text in enumerate(args):
-        flag, equals, value = text.partition("=")
-        host = value if equals else args[place + 1] if place + 1 < len(args) else ""
-        if len(flag) > len("--h") and "--host".startswith(flag) and host not in LOCAL:
-            yield f"{where}: server.args: --host {host} opens the server to every machine that reaches this one"

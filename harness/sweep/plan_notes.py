@@ -4,16 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.schema.cell import Cell
-from harness.sweep.arguments import open_doors
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench.arms import ARMS
 
 
 def notes(sweep: Sweep, cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for arms without AR beside them, each concurrency out of reach, each unused drafter, each open door."""
+    """One line for arms without AR beside them, each concurrency out of reach, each unused drafter."""
     listed = list(cells)
-    doors = open_doors(sweep.server.args, sweep.where)
-    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep), *doors)
+    return (*_without_ar(sweep, listed), *_too_few(sweep, listed), *_unused(sweep))
 
 
 def _without_ar(sweep: Sweep, cells: list[Cell]) -> Iterator[str]:

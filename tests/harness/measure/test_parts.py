@@ -18,6 +18,7 @@ from harness.serve.processes import Leader, end_leftovers, remember
 from harness.serve.responses import Answer, ServerInfo
 from harness.stats.greedy_match import equalities
 from sglang_specbench.errors import UserError
+from tests.harness.made import cell
 
 META = {
     "finish_reason": {"type": "length", "length": 8},
@@ -90,9 +91,8 @@ def _frames(outputs, dtype="float32"):
     """(arm, replica) -> output hashes of prompts p0, p1, ..."""
     cells, rows = [], []
     for i, ((arm, replica), hashes) in enumerate(outputs.items()):
-        shared = {"target": "m", "target_digest": "t", "prompt_set": "s", "prompt_version": "v", "tier": ""}
-        shared |= {"concurrency": 1, "max_new_tokens": 8, "dtype": dtype, "outcome": "ok", "temperature": 0.0}
-        cells.append({**shared, "cell": str(i), "arm": arm, "repeat": 0, "replica": replica})
+        of = cell(target="m", prompt_set="s", dtype=dtype, arm=arm, replica=replica, prompts=len(hashes))
+        cells.append({**vars(of), "cell": str(i), "outcome": "ok"})
         rows += [{"cell": str(i), "prompt_id": f"p{k}", "turn": 0, "output_hash": h} for k, h in enumerate(hashes)]
     return pd.DataFrame(cells), pd.DataFrame(rows)
 
