@@ -31,7 +31,7 @@ PROBES = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files instead of comparing")
-    parser.addoption("--long", action="store_true", help="also the long forms of the fault suite")
+    parser.addoption("--long", action="store_true", help="also tests that are too long for CI")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,7 +15,7 @@ from harness.stats import resample
 from sglang_specbench.launch import Launch
 from tests.cpu_server.servers import free_port, serve, start_ordinarily
 
-pytestmark = [pytest.mark.sglang, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.sglang, pytest.mark.torch, pytest.mark.long]
 MINI = Path(__file__).resolve().parents[2] / "drafters" / "mini"
 PROMPTS, TOKENS, WIDE, NARROW = 15, 96, 16, 8
 

@@ -85,7 +85,7 @@ def silent(folder, results, truth, named):
     return [r for r in changed if not any(word in said[r].replace("\\", "") for word in named)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)
 def test_a_mutation_is_refused_or_named_by_every_reader(mutation, whole, truth, tmp_path):
     folder = shutil.copytree(whole, tmp_path / "run")
