@@ -2,7 +2,7 @@
 
 Stages, each skipped when its result lies in DIR: corpus and completions of the shipped target (as `build` makes them),
 the common start, then arm by arm a pilot of every learning rate and the full training at the best of them, exported
-with its provenance. Two processes of one thread share the arms. The shipped weights are not touched; `tau --folder DIR`
+with its provenance. The shipped weights are not touched; `tau --folder DIR`
 measures the new ones.
 """
 
@@ -35,7 +35,7 @@ RATES = (1e-3, 2e-3, 4e-3)  # the same three for every arm
 PILOT_SAMPLES = 1600  # one epoch of them: 100 steps
 
 
-def retrain(out: Path) -> None:
+def retrain(out: Path, processes: int) -> None:
     """Run every stage whose result is missing."""
     work = out / "work"
     work.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def retrain(out: Path) -> None:
     if not (work / "start/model.safetensors").exists():
         write_start(out / "target", work / "start")
     arms = [arm for arm in Contract.load(NEXT / "contract.toml").arms if not (out / arm / "provenance.json").exists()]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for done in [pool.submit(one_arm, arm, out) for arm in arms]:
             done.result()
 
@@ -102,4 +102,5 @@ def _job(arm: str, out: Path) -> Run:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    retrain(parser.parse_args().out)
+    parser.add_argument("--processes", type=int, default=2, help="of one thread each; arms are shared among them")
+    retrain(**vars(parser.parse_args()))

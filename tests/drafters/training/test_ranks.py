@@ -65,7 +65,7 @@ def one_rank(rank, world, name, micro_batch, ranks, until, arms):
 
 
 def train(world, name, micro_batch, ranks, until=STEPS, arms=DRAFTERS):
-    mp.start_processes(one_rank, (world, name, micro_batch, ranks, until, arms), nprocs=ranks, start_method="fork")
+    mp.start_processes(one_rank, (world, name, micro_batch, ranks, until, arms), nprocs=ranks, start_method="spawn")
     return {arm: training_state.load_arm(training_state.latest(world / name), arm)["drafter"] for arm in arms}
 
 

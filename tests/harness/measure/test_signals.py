@@ -1,0 +1,48 @@
+"""A request to stop is never lost."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from harness.measure.signals import one_way_to_stop
+
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):  # the interrupt is delivered between two of these
+            pass
+
+
+def stoppable(work):
+    with one_way_to_stop():
+        work()
+        time.sleep(5)
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_each_signal_is_an_interrupt(name):
+    with pytest.raises(KeyboardInterrupt):
+        stoppable(lambda: os.kill(os.getpid(), name))
+
+
+def test_an_interrupt_that_a_finalizer_swallows_comes_again(capfd):
+    """asyncio's transports have finalizers: a Ctrl-C in one of them was dropped, and the run went on."""
+    with pytest.raises(KeyboardInterrupt):
+        stoppable(Finalized)  # nobody keeps it: its finalizer runs at once
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_other_dropped_exceptions_are_reported_as_before():
+    seen, before = [], sys.unraisablehook
+    sys.unraisablehook = seen.append
+    try:
+        with one_way_to_stop():
+            sys.unraisablehook(type("Dropped", (), {"exc_type": ValueError})())
+        assert len(seen) == 1
+        assert sys.unraisablehook == seen.append
+    finally:
+        sys.unraisablehook = before
