@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from harness.sweep.plan import Allocation, Plan, make
+from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
+from sglang_specbench.arms import WINDOW
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
@@ -63,9 +64,14 @@ def _count(number: int, noun: str) -> str:
 def _table(allocations: tuple[Allocation, ...]) -> Table:
     table = Table("allocation", "launches in order", "cells", box=None)
     for allocation in allocations:
-        order = " ".join(f"{launch.arm}/{launch.proposal}" for launch in allocation.launches)
+        order = " ".join(f"{launch.arm}/{launch.proposal}{_width(launch)}" for launch in allocation.launches)
         table.add_row(allocation.id, order.replace("/none", ""), str(sum(len(x.cells) for x in allocation.launches)))
     return table
+
+
+def _width(launch: PlannedLaunch) -> str:
+    """``:7``, drafted tokens a block, where they are not the paper's."""
+    return f":{launch.window - 1}" if launch.window != WINDOW else ""
 
 
 def _preflight(made: Plan) -> None:

@@ -17,6 +17,7 @@ from harness.sweep.models import Model
 from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint
 from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
 from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
@@ -35,6 +36,8 @@ class Inputs:
     sets: Mapping[str, PromptSet]  # those that are here
     missing_sets: Mapping[str, str]  # set -> reason and the command that fixes it
     provenance: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # as `drafters`; {}: unknown
+
+    windows: Mapping[tuple[str, str], int] = field(default_factory=dict)  # as `drafters`: positions verified a block
 
     @property
     def missing_models(self) -> tuple[Model, ...]:
@@ -69,6 +72,7 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
         dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
         targets=targets,
         drafters=drafters,
+        windows={key: checkpoint.window(model.folder, row(key[1])) for key, model in drafters.items() if model.folder},
         provenance={key: provenance.read(model.folder) for key, model in drafters.items() if model.folder},
         renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
         manifests={name: manifest(name, data_dirs) for name in names},

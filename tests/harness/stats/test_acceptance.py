@@ -122,7 +122,8 @@ def test_survival_sums_to_tau_and_conditionals_multiply_back():
     totals = panel.totals(0)
     a = acceptance.survival(totals)
     np.testing.assert_allclose(1 + a.sum(axis=0), acceptance.ledger(totals)["tau"])
-    np.testing.assert_allclose(np.cumprod(acceptance.conditional(a), axis=0), a)
+    np.testing.assert_allclose(np.cumprod(acceptance.conditional(a[:15]), axis=0), a[:15])
+    assert not a[15:].any()
     assert a[:, 0].tolist() == sorted(a[:, 0], reverse=True)
 
 
