@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
+from sglang_specbench import width
 from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
 from sglang_specbench.console import Console
 from sglang_specbench.machine import DISK_GB, Machine, inspect_machine, why_not
@@ -57,6 +58,8 @@ def _details(arm: Arm, machine: Machine) -> Table:
     table = Table(show_header=False, title=f"{arm.name}: {arm.title}")
     table.add_row("checkpoint", f"{arm.checkpoint or 'none'} ({', '.join(arm.architectures) or 'any architecture'})")
     algorithm = ("--speculative-algorithm", arm.algorithm) if arm.algorithm else ()
+    if arm.head:
+        table.add_row("width", f"the checkpoint's block_size, stated by {width.FLAGS[arm.algorithm]}")
     table.add_row("flags", " ".join((*algorithm, *arm.flags)) or "none")
     proposals: tuple[Proposal, ...] = ("argmax", "sampled") if arm.sampling == "sampled" else ("argmax",)
     for proposal in proposals if arm.algorithm else ():

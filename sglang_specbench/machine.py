@@ -66,12 +66,16 @@ def why_not(arm: Arm, machine: Machine) -> str:
     """Why ``arm`` cannot be served on ``machine``; empty when it can."""
     if machine.problems:
         return machine.problems[0]
-    unsupplied = [text for need, text in _UNSUPPLIED.items() if need in arm.needs]
-    if unsupplied:
-        return f"not wired: needs {unsupplied[0]}"
+    if lacking := unsupplied(arm):
+        return lacking
     if "cuda" in arm.needs and not machine.gpus:
         return "needs a CUDA GPU"
     return ""
+
+
+def unsupplied(arm: Arm) -> str:
+    """What ``arm`` needs and no sweep can give it, on any machine; empty for all others."""
+    return next((f"not wired: needs {text}" for need, text in _UNSUPPLIED.items() if need in arm.needs), "")
 
 
 def _problems(versions: dict[str, str | None], plugin: str | None) -> list[str]:

@@ -21,6 +21,7 @@ from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
 from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
+from sglang_specbench.machine import unsupplied
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,8 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
 def _drafters(sweep: Sweep, targets: Mapping[str, Model], device: str) -> dict[tuple[str, str], Model]:
     found: dict[tuple[str, str], Model] = {}
     for target, arm in _pairs(sweep):
+        if lacking := unsupplied(arm):
+            raise UserError(f"{sweep.where}: panel.arms: {arm.name!r} is {lacking}", "leave it out")
         if device == "cpu" and "cuda" in arm.needs:
             raise UserError(f"{sweep.where}: arm {arm.name!r} runs on cuda only", "leave it out, or set server.device")
         if not arm.checkpoint:

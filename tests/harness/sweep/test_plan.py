@@ -16,6 +16,7 @@ from harness.sweep.models import Model
 from harness.sweep.resolve import Inputs, resolve
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
+from sglang_specbench.machine import unsupplied
 from tests.harness.made import drafter, model, sweep_text, toy
 
 TRAINED = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
@@ -298,3 +299,16 @@ def test_the_width_is_the_checkpoints(tmp_path):
     assert argv[argv.index("--speculative-dspark-block-size") + 1] == "7"
     plan.write(made, tmp_path)
     assert {launch.arm: launch.window for launch in plan.read(tmp_path).launches} == widths
+
+
+@pytest.mark.parametrize("name", [a.name for a in ARMS.values() if unsupplied(a)])
+def test_an_arm_whose_needs_nothing_supplies_is_refused_on_any_device(tmp_path, name):
+    """On a GPU it would be refused after minutes of loading, or served as something else."""
+    assert name in ("dspark-scheduled", "standalone")
+    checkpoint = ARMS[name].checkpoint
+    toy(tmp_path, (checkpoint,))
+    text = sweep_text(tmp_path, ("ar", name), (checkpoint,))
+    for device in ("cuda", "cpu"):
+        (tmp_path / "s.toml").write_text(f'{text}[server]\ndevice = "{device}"\n')
+        with pytest.raises(UserError, match=f"panel.arms: '{name}' is not wired: needs a .*leave it out"):
+            plan.make(tmp_path / "s.toml")
