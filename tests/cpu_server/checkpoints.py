@@ -218,7 +218,7 @@ def _tokenizer(folder: Path) -> None:
 
 
 def of_width(folder: Path, copy: Path, window: int) -> Path:
-    """A copy of a drafter that verifies ``window`` positions; no tensor of it knows the width."""
+    """A copy of a drafter that verifies ``window`` positions; not for LiLiCorr, whose tensors know it."""
     shutil.copytree(folder, copy)
     config = json.loads((copy / "config.json").read_text())
     size = window - (config["architectures"] == ["Qwen3DSparkModel"])

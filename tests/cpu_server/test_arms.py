@@ -62,7 +62,7 @@ def arm_server(
         yield server
 
 
-@pytest.mark.parametrize(("arm", "window"), [("lilicorr", 8), ("dspark", 8), ("domino", 5)])
+@pytest.mark.parametrize(("arm", "window"), [("dflash2", 8), ("dspark", 8), ("domino", 5)])
 def test_a_drafter_is_served_at_its_own_width(
     arm: str, window: int, launch_of: Callable[..., Launch], greedy: Answers, nursery: Nursery, tmp_path: Path
 ) -> None:
