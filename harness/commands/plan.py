@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from harness.commands.plan_budget import show_budget
 from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
 from sglang_specbench.arms import WINDOW
 from sglang_specbench.console import Console
@@ -26,13 +27,19 @@ def plan(
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
     preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
+    budget: Annotated[bool, typer.Option("--budget", help="Hours, memory and disk on 1, 2, 4 and 8 devices.")] = False,
+    run: Annotated[str, typer.Option(help="With --budget: run folder, or 'paper', whose times count.")] = "",
 ) -> None:
     """Expand a sweep into its cells and launches; --preflight checks their server arguments."""
+    if run and not budget:
+        raise UserError("plan: --run goes with --budget", "add --budget, or leave it out")
     _, made = make(sweep, data_dir or [])
     if as_json:
         typer.echo(json.dumps(made.to_json(), indent=1))
     else:
         show(made, Console())
+    if budget:
+        show_budget(made, run, Console())
     if preflight:
         _preflight(made)
 

@@ -78,7 +78,7 @@ def run(
         wanted = served_by(server, plan, wanted) if server else wanted
     try:
         with one_way_to_stop():
-            outcomes = _carry_out(order, plan, wanted, executor, console)
+            outcomes = carry_out(order, plan, wanted, executor, console)
     except KeyboardInterrupt:
         console.print("stopped; finished cells are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
@@ -96,7 +96,7 @@ def _require(plan: Plan, server: str) -> None:
         raise UserError("run needs SGLang", 'pip install "sglang-specbench[serve]"')
 
 
-def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
+def carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
     """Measure ``wanted``; the outcomes of the cells, in the order in which they ended."""
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
