@@ -13,6 +13,7 @@ from harness.speedup_model.shape import Shape
 from harness.sweep.cost import ASSUMES, DEVICES, PlanCost, cost
 from harness.sweep.plan import Plan
 from sglang_specbench.checkpoint import read_config
+from sglang_specbench.config import from_dict
 from sglang_specbench.console import Console
 from sglang_specbench.device import gpus
 from sglang_specbench.errors import UserError
@@ -97,7 +98,5 @@ def _shape(path: Path) -> Shape:
     """A dense model's sizes."""
     config = read_config(path)
     values = {ours: int(config[word]) for word, ours in _WORDS.items() if isinstance(config.get(word), int)}
-    try:
-        return Shape(source=str(path), tied=bool(config.get("tie_word_embeddings")), **values)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: {error}", "--budget knows dense models and those with a preset") from None
+    tied = bool(config.get("tie_word_embeddings"))
+    return from_dict(Shape, {**values, "source": str(path), "tied": tied}, str(path))

@@ -8,7 +8,7 @@ import importlib.util
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -39,6 +39,7 @@ SWEEP = "selftest"
 AUDITED = ("dflash", "lilicorr")  # argmax and sampled proposals at temperature 1: the two rules of verification
 SAMPLES = 800  # would see a bias of about a tenth
 Dtype = Literal["float32", "bfloat16"]
+Device = Literal["cpu", "cuda"]
 
 
 def selftest(
@@ -58,7 +59,7 @@ def selftest(
     if importlib.util.find_spec("sglang") is None:
         raise UserError("selftest needs SGLang", 'pip install "sglang-specbench[serve]"')
     make_folder(out, "selftest: --out")
-    where = detect_device() if device == "auto" else device
+    where: Device = cast(Device, detect_device()) if device == "auto" else device
     sweep = _with_plain_arms(load(SWEEP), where)
     try:
         with one_way_to_stop():
@@ -103,7 +104,7 @@ def _measure(sweep: Sweep, dtype: Dtype, device: str, run_dir: Path, console: Co
     )
 
 
-def _audit(sweep: Sweep, device: str, out: Path, console: Console) -> list[str]:
+def _audit(sweep: Sweep, device: Device, out: Path, console: Console) -> list[str]:
     sweep = replace(sweep, server=replace(sweep.server, device=device))
     subject = subjects.subject(sweep, "mini", subjects.here(out / "logs"), "mini", remote=False)
     drafts = subjects.arms(sweep, "mini", AUDITED, device)

@@ -68,9 +68,10 @@ def cost(plan: Plan, shapes: Mapping[str, Shape], hardware: Hardware | None, kno
     `UserError` for a cell of which nothing is known.
     """
     sources: Counter[str] = Counter()
-    hours = {
-        a.id: sum(_launch_s(x, shapes, hardware, known, sources) for x in a.launches) / 3600 for a in plan.allocations
-    }
+    hours: dict[str, float] = {}
+    for allocation in plan.allocations:
+        seconds = [_launch_s(launch, shapes, hardware, known, sources) for launch in allocation.launches]
+        hours[allocation.id] = sum(seconds) / 3600
     largest = max(hours, key=hours.__getitem__)
     missing = {model.source for model in plan.missing_models}
     memory = tuple(_memory(plan, shapes))
