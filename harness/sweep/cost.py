@@ -1,8 +1,8 @@
 """What a plan costs: hours on 1, 2, 4 and 8 devices, memory of each arm, disk.
 
 Pure. A cell's time is its tokens over tokens a second. Where a run (or the paper's tables) has the same target, arm,
-set, temperature and concurrency, its throughput counts; else its median for that arm, temperature and concurrency over other
-sets; else the roofline of target and block drafter, which is a lower bound. Every source is counted and said.
+set, temperature and concurrency, its throughput counts; else its median for that arm, temperature and concurrency over
+other sets; else the roofline of target and block drafter, which is a lower bound. Every source is counted and said.
 """
 
 import heapq
