@@ -16,7 +16,7 @@ from harness.sweep import models, provenance
 from harness.sweep.models import Model
 from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint
-from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.arms import Arm, base_of, get_arm
 from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
 from sglang_specbench.device import detect_device
@@ -73,7 +73,11 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
         dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
         targets=targets,
         drafters=drafters,
-        windows={key: checkpoint.window(model.folder, row(key[1])) for key, model in drafters.items() if model.folder},
+        windows={
+            key: checkpoint.window(model.folder, row(base_of(key[1])))
+            for key, model in drafters.items()
+            if model.folder
+        },
         provenance={key: provenance.read(model.folder) for key, model in drafters.items() if model.folder},
         renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
         manifests={name: manifest(name, data_dirs) for name in names},
