@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from harness.commands.plan_budget import show_budget
 from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
 from sglang_specbench.arms import WINDOW
 from sglang_specbench.console import Console
@@ -39,6 +38,8 @@ def plan(
     else:
         show(made, Console())
     if budget:
+        from harness.commands.plan_budget import show_budget  # statistics: a second of start-up
+
         show_budget(made, run, Console())
     if preflight:
         _preflight(made)

@@ -106,7 +106,7 @@ def _require(plan: Plan, server: str) -> None:
 def carry_out(
     order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console, devices: str = ""
 ) -> list[str]:
-    """Measure ``wanted``; the outcomes of the cells, in the order in which they ended. ``devices`` as `places` takes."""
+    """Measure ``wanted``; the outcomes of the cells as they ended. ``devices``: what `places` takes."""
     at = [] if order.url or executor == "ray" else _places(order, plan, devices)
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
