@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sglang_specbench import SGLANG_VERSION, toolkit
 from sglang_specbench.arms import Arm
-from sglang_specbench.device import gpus
+from sglang_specbench.device import faults, gpus
 
 SERVE_HINT = "pip install 'sglang-specbench[serve]'"
 DISK_GB = 12  # SGLang with what it brings is 11 GB
@@ -58,7 +58,7 @@ def inspect_machine() -> Machine:
         cpu_flags=_cpu_flags(),
         cores=len(os.sched_getaffinity(0)),
         free_disk_gb=shutil.disk_usage(Path.cwd()).free >> 30,
-        problems=tuple(_problems(versions, plugin)),
+        problems=(*_problems(versions, plugin), *faults(found)),
     )
 
 

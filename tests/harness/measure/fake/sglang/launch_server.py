@@ -115,7 +115,7 @@ class Fake:
             arm=arm.name,
             proposal=self.config["proposal"],
             device=self.config["device"],
-            dtype="float32",
+            dtype=self.args.dtype,
             draft_model=arm.architectures[0] if arm.architectures else "",
             window=self.window if self.speculative else 1,
             drafted=self.window - 1 if self.speculative else 0,
