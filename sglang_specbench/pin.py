@@ -62,11 +62,11 @@ def changes(old: Path, new: Path) -> Iterator[Change]:
     for pattern in _lines():
         if not sglang_source.printable(new, pattern) and sglang_source.printable(old, pattern):
             yield Change(kind="log line", name=pattern, old="printed", new="")
-    before, after = sglang_source.words(old), sglang_source.words(new)
+    known, left = sglang_source.words(old), sglang_source.words(new)
     for kind, names in (("flag", _flags()), ("environment variable", _variables()), ("attribute", _attributes())):
         for name in names:
             wanted = {name, name.removeprefix("--").replace("-", "_")}
-            if wanted & before and not wanted & after:
+            if wanted & known and not wanted & left:
                 yield Change(kind=kind, name=name, old="known", new="")
 
 

@@ -28,7 +28,7 @@ from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep.plan import expand
 from harness.sweep.resolve import resolve
-from harness.sweep.sweep import Sweep, load
+from harness.sweep.sweep import AR, Sweep, load
 from sglang_specbench.arms import ARMS
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device, require
@@ -85,10 +85,11 @@ def _with_plain_arms(sweep: Sweep, device: str) -> Sweep:
 
 
 def _measure(sweep: Sweep, dtype: Dtype, device: str, run_dir: Path, console: Console) -> Measured:
-    """Every arm in float32 at both temperatures; in bfloat16 the first arm of each drafter, sampling."""
+    """Every arm in float32; in bfloat16, sampling, one of each drafter, or on a CPU of each rule of verification."""
     if dtype == "bfloat16":
         first = {ARMS[name].checkpoint: name for panel in sweep.panel for name in reversed(panel.arms)}
-        panels = [replace(p, arms=tuple(a for a in p.arms if a in first.values())) for p in sweep.panel]
+        kept = first.values() if device == "cuda" else (AR, *AUDITED)
+        panels = [replace(p, arms=tuple(a for a in p.arms if a in kept)) for p in sweep.panel]
         sweep = replace(sweep, panel=tuple(replace(p, temperatures=(1.0,)) for p in panels))
     sweep = replace(sweep, name=f"{sweep.name}-{dtype}", server=replace(sweep.server, dtype=dtype))
     plan = expand(sweep, resolve(sweep, device=device))

@@ -15,6 +15,7 @@ from harness.schema.cell import Cell
 from harness.speedup_model.batch_speedup import BLOCK_DRAFTER, USABLE, block, drafter
 from harness.speedup_model.roofline import Hardware
 from harness.speedup_model.shape import Shape
+from harness.stats.absent import setting_of
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
@@ -130,14 +131,7 @@ def _rate(
     cell: Cell, window: int, shape: Shape | None, hardware: Hardware | None, known: Results | None
 ) -> tuple[float, str]:
     """Tokens a second of all streams, and where the number is from."""
-    place = Setting(
-        target=cell.target,
-        arm=cell.arm,
-        benchmark=cell.prompt_set,
-        tier=cell.tier,
-        temperature=cell.temperature,
-        concurrency=cell.concurrency,
-    )
+    place = setting_of(cell)
     if known is not None:
         own = known.get(place, "throughput")
         if isinstance(own, Estimate):

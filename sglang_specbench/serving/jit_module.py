@@ -16,8 +16,8 @@ VECTOR, DETERMINISTIC = 4, True  # of a vocabulary that 4 divides, as every targ
 def build(capability: int | None = None) -> str:
     """``built``, or in one line why the module cannot be built."""
     if capability is not None:
-        torch.cuda.current_device = lambda: 0  # type: ignore[assignment]
-        torch.cuda.get_device_capability = lambda *_: divmod(capability, 10)  # type: ignore[assignment]
+        torch.cuda.current_device = lambda: 0
+        torch.cuda.get_device_capability = lambda *_: divmod(capability, 10)
     from sglang.kernels.jit.utils.compile import loader
     from sglang.kernels.ops.speculative.sampling import _jit_sampling_module
 
