@@ -6,7 +6,9 @@ import threading
 from dataclasses import replace
 
 import pytest
+import typer
 
+from harness.commands import run as command
 from harness.measure import lost_worker, side_by_side
 from harness.measure.launch import Order, Watchers
 from harness.measure.run import run_allocation
@@ -110,6 +112,26 @@ def test_stopping_the_driver_ends_its_workers(two, fake):
     with pytest.raises(KeyboardInterrupt):
         run_side_by_side(stopped, made, {c.id: c for c in made.cells}, Watchers(), ["cpu", "cpu"])
     assert not list((stopped.run_dir / ".servers").glob("*.json"))
+
+
+@pytest.mark.slow
+def test_the_command_takes_devices_and_ends_with_its_report(two, tmp_path, files, fake, capsys):
+    with pytest.raises(typer.Exit) as left:
+        command.run(
+            str(tmp_path / "two.toml"), out=tmp_path / "c", devices="cpu,cpu", data_dir=[files / "data"],
+            only="", server="", executor="local", device="auto",
+        )  # fmt: skip
+    assert left.value.exit_code == 0
+    made = two[1]
+    assert {h.cell.id for h in store.headers(tmp_path / "c").values()} == {c.id for c in made.cells}
+    assert "report: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("other", [{"executor": "ray"}, {"server": "http://x"}])
+def test_devices_are_for_servers_that_are_started_here(two, tmp_path, files, other):
+    asked = {"only": "", "server": "", "executor": "local", "device": "auto", **other}
+    with pytest.raises(UserError, match="--devices is for servers that are started here"):
+        command.run(str(tmp_path / "two.toml"), out=tmp_path / "c", devices="0", data_dir=[files / "data"], **asked)
 
 
 def test_every_gpu_is_taken_unless_some_are_named(monkeypatch):
