@@ -161,3 +161,12 @@ def test_the_command_exits_0_when_clean_and_1_with_a_table_when_not(tmp_path):
     result = CliRunner().invoke(app, ["check", str(bad)])
     assert result.exit_code == 1
     assert "fc.weight" in result.output
+
+
+@pytest.mark.parametrize(("arm", "size", "drafted"), [("dflash", 16, 15), ("dflash", 8, 7), ("dspark", 7, 7)])
+def test_the_command_says_how_many_tokens_a_block_drafts(tmp_path, arm, size, drafted):
+    config = {**configs()[arm], "block_size": size}
+    folder = write(tmp_path / arm, config, tensors(config))
+    done = CliRunner().invoke(app, ["check", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert f"nothing wrong; {arm}, {drafted} tokens drafted a block" in " ".join(done.output.split())
