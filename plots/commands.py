@@ -20,11 +20,11 @@ def plot(
 ) -> None:
     """Draw a run's figures, or a training's curves, as SVG, PDF and PNG."""
     from harness.load_results import load_results
-    from harness.schema.atomic_file import make_folder
     from harness.stats.chosen import of_arms
     from harness.tables.build import doubts
     from plots import batch_speedup, style, theory, training
     from plots.figures import FIGURES
+    from sglang_specbench.atomic_file import make_folder
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 

@@ -13,13 +13,13 @@ from harness.measure.launch import Order, Watchers
 from harness.measure.progress import Reporter
 from harness.measure.run import exit_code, pending, run_allocation, served_by
 from harness.measure.signals import STOPPED, one_way_to_stop
-from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import require
 from sglang_specbench.errors import UserError

@@ -157,7 +157,7 @@ def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:
 
 
 def _absent(baseline: Results, candidate: Results) -> Iterator[Trouble]:
-    """Every failed or missing cell. One of the baseline cannot be mended by measuring more, so it is invalid."""
+    """Every failed or missing cell. One of the baseline cannot be put right by measuring more, so it is invalid."""
     yield from (Trouble(CODES.get(a.outcome, INFRASTRUCTURE), _named(a)) for a in candidate.absent)
     yield from (Trouble(INVALID, f"baseline: {_named(a)}") for a in baseline.absent)
 

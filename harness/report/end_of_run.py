@@ -5,8 +5,8 @@ from pathlib import Path
 from harness.report import render
 from harness.report.page import brief
 from harness.report.read import read
-from harness.schema.atomic_file import write_text
 from harness.store import run as store
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 
 NAME = "report"

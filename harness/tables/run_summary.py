@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.load_results import estimated, frames_of
-from harness.schema.atomic_file import write_text
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.greedy_match import Equality, equalities
@@ -16,6 +15,7 @@ from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 from sglang_specbench.arms import ARMS
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
