@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from harness.audit.coverage import read, unaudited
 from harness.paper import published
 from harness.schema.cell import Cell
+from harness.stats.chosen import of_arms
 from harness.stats.estimates import measure
 from harness.stats.results import Results
 from harness.store import run as store
@@ -29,6 +30,17 @@ def load_results(*runs: str) -> Results:
         return published.results()
     folders = [Path(run) for run in runs]
     return estimated(frames_of(folders), folders, " + ".join(runs))
+
+
+def load_run(run: str, arms: str = "") -> tuple[Results, store.Frames | None]:
+    """Estimates of one run, and what they were made of; None for ``paper``. Raises as `load_results`.
+
+    ``arms``: only these and AR, as `harness.stats.chosen.of_arms` takes them; the frames hold all.
+    """
+    if run == published.NAME:
+        return of_arms(published.results(), arms), None
+    frames = frames_of([Path(run)])
+    return of_arms(estimated(frames, [Path(run)], run), arms), frames
 
 
 def frames_of(folders: Sequence[Path]) -> store.Frames:

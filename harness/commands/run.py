@@ -123,9 +123,12 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 def _report(run_dir: Path, console: Console) -> int:
     """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.load_results import estimated, frames_of
     from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    code = report(run_dir, console)
-    tell(run_dir, console)
+    frames = frames_of([run_dir])
+    results = estimated(frames, [run_dir], str(run_dir))
+    code = report(run_dir, results, frames, console)
+    tell(run_dir, results, frames, console)
     return code

@@ -25,12 +25,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from harness.schema import comparable
 from harness.schema.cell import Cell
+from harness.schema.facts import judged, unlike
 from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_file
-from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
+from harness.store.cell_file import SCHEMA, read, read_header
+from sglang_specbench.atomic_file import PARTIAL, whole
 from sglang_specbench.errors import UserError
 
 PANEL = ["target", "render", "prompt_set", "prompt_version", "tier"]  # cells that agree in these send the same prompts
@@ -135,9 +136,8 @@ def merge(sources: Sequence[Path], out: Path) -> None:
     check_alike({path: read_header(path) for path in chosen.values()})
     cells_dir(out).mkdir(parents=True, exist_ok=True)
     for name, path in chosen.items():
-        partial = cells_dir(out) / f".{name}{PARTIAL}"
-        shutil.copyfile(path, partial)
-        partial.replace(cells_dir(out) / name)
+        with whole(cells_dir(out) / name) as partial:
+            shutil.copyfile(path, partial)
 
 
 def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> None:
@@ -145,10 +145,10 @@ def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> N
 
     `harness.schema.comparable` says in which fields they must agree.
     """
-    lines = [(str(path), comparable.facts(_flat(header))) for path, header in found.items() if header.outcome == "ok"]
-    waiting = [("the plan", comparable.facts(vars(cell))) for cell in planned]
-    for unlike in comparable.unlike([*lines, *waiting]):
-        raise UserError(str(unlike), "keep runs of unlike machines, versions or settings in folders of their own")
+    lines = [(str(path), judged(_flat(header))) for path, header in found.items() if header.outcome == "ok"]
+    waiting = [("the plan", judged(vars(cell))) for cell in planned]
+    for pair in unlike([*lines, *waiting]):
+        raise UserError(str(pair), "keep runs of unlike machines, versions or settings in folders of their own")
 
 
 def check_prompts(run_dir: Path, frames: Frames) -> None:

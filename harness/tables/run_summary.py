@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.load_results import estimated, frames_of
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.greedy_match import Equality, equalities
@@ -37,11 +36,9 @@ NOTES = (
 )
 
 
-def report(run_dir: Path, console: Console) -> int:
+def report(run_dir: Path, results: Results, frames: Frames, console: Console) -> int:
     """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
-    frames = frames_of([run_dir])
     compared = list(equalities(frames.cells, frames.rows))
-    results = estimated(frames, [run_dir], run_dir.name)
     tables = build(results, frames, compared)
     for table in tables:
         console.print(terminal(table), end="", soft_wrap=True)

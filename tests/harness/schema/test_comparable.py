@@ -4,6 +4,7 @@ Entries are tried by changing one field in one cell of a small run, and in all c
 """
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -95,6 +96,22 @@ def test_every_field_has_exactly_one_entry(table, names):
 
 def test_what_is_only_shown_says_why():
     assert [name for name, entry in FIELDS.items() if (entry.role is Role.SHOWN) != bool(entry.reason)] == []
+
+
+def test_every_entry_is_what_the_page_promises():
+    """docs/comparability.md states the table a second time: a role that changes in one of them is seen here."""
+    page = (Path(__file__).parents[3] / "docs" / "comparability.md").read_text()
+    lines = [[part.strip() for part in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    promised = {(of, field.strip("`")): (role, among, said.split("; ")) for of, field, role, among, said in lines[1:]}
+    tables = {"cell": CELL, "header": HEADER, "environment": ENVIRONMENT, "attestation": ATTESTATION}
+    entries = {(of, field): entry for of, table in tables.items() for field, entry in table.items()}
+    assert promised.keys() == entries.keys()
+    for place, (role, among, said) in promised.items():
+        entry = entries[place]
+        judged = entry.role in (Role.COMPARE, Role.MERGE)
+        assert (role, among) == (entry.role, entry.among.name.lower() if judged else ""), place
+        found = ("speed" in said, "a certificate holds for its value only" in said)
+        assert found == (entry.speed, entry.certified), place
 
 
 def test_a_settings_fields_are_what_the_tables_look_up():

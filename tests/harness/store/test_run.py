@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from harness.prompts.chat_template import ids_hash
-from harness.store import cell_file
 from harness.store import run as store
+from sglang_specbench.atomic_file import PARTIAL
 from sglang_specbench.errors import UserError
 from tests.harness.made import cell, header, row
 
@@ -33,7 +33,7 @@ def test_a_failed_cell_is_replaced_and_an_ok_one_never(tmp_path):
 
 def test_stray_partial_files_are_ignored_and_cleaned(tmp_path):
     store.write_cell(tmp_path, header(), [row()])
-    stray = tmp_path / "cells" / f".0123.77{cell_file.PARTIAL}"
+    stray = tmp_path / "cells" / f".0123.77{PARTIAL}"
     stray.write_bytes(b"half")
     assert len(store.load(tmp_path).cells) == 1
     assert store.clean(tmp_path) == [stray]
