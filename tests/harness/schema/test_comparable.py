@@ -14,11 +14,23 @@ from harness.gate.verdict import Rules, gate
 from harness.load_results import load_results
 from harness.schema import comparable
 from harness.schema.cell import Cell
-from harness.schema.comparable import ATTESTATION, ATTESTED, CELL, ENV, ENVIRONMENT, FIELDS, HEADER, Among, Role
+from harness.schema.comparable import (
+    ATTESTATION,
+    ATTESTED,
+    CELL,
+    ENV,
+    ENVIRONMENT,
+    EVERY_ARM,
+    FIELDS,
+    HEADER,
+    Among,
+    Role,
+)
 from harness.schema.header import Header
 from harness.serve.environment import environment
 from harness.serve.responses import ServerInfo
 from harness.stats.estimates import measure
+from harness.stats.greedy_match import equalities
 from harness.store import cell_file, row_checks
 from harness.store import run as store
 from harness.tables.render import markdown
@@ -134,6 +146,20 @@ def test_the_store_refuses_to_load_and_to_merge(tmp_path, name):
 def test_estimates_are_refused(tmp_path, name):
     with pytest.raises(UserError, match=f"unlike cells: {comparable.shown(name)} is "):
         measure(*frames(tmp_path, with_one_changed(name)), "made")
+
+
+RIVALS = [n for n, e in CELL.items() if n != "arm" and (e.role is Role.SETTING or n in ALIKE) and e.among in EVERY_ARM]
+
+
+def test_like_greedy_outputs_are_compared(tmp_path):
+    (found,) = equalities(*frames(tmp_path, [RUN[0], RUN[-1]]))
+    assert (found.arm, found.compared) == ("dflash", 12)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_greedy_outputs_of_unlike_cells_are_not_compared(tmp_path, name):
+    """Neither equal nor broken: another question was asked."""
+    assert list(equalities(*frames(tmp_path, [RUN[0], changed(RUN[-1], name)]))) == []
 
 
 def both(folder, name):
