@@ -87,16 +87,6 @@ class TargetDistribution:
     conditionals: Mapping[Prefix, Mapping[int, float]]  # without tokens of probability zero
     allowed: Mapping[Prefix, frozenset[int]] = field(default_factory=dict)  # where a cut is made: what may pass it
 
-    def joint(self, tokens: Prefix) -> float | None:
-        """Probability that a request starts with ``tokens``; None where a conditional is unknown."""
-        total = 1.0
-        for place, token in enumerate(tokens):
-            known = self.conditionals.get(tokens[:place])
-            if known is None:
-                return None
-            total *= known.get(token, 0.0)
-        return total
-
     def sequences(self, length: int, floor: float) -> dict[Prefix, float]:
         """Every known sequence of ``length`` tokens at least ``floor`` likely, with its probability."""
         level: dict[Prefix, float] = {(): 1.0}

@@ -5,7 +5,7 @@ from pathlib import Path
 from harness.report import render
 from harness.report.page import brief, report
 from harness.stats.results import Results
-from harness.store.run import Frames
+from harness.store.frames import Frames
 from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 

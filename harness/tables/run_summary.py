@@ -9,7 +9,7 @@ from harness.stats.estimate import Estimate, Missing
 from harness.stats.greedy_match import Equality, equalities
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
-from harness.store.run import Frames
+from harness.store.frames import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words

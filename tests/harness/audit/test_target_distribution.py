@@ -41,8 +41,9 @@ def test_only_likely_prefixes_are_asked_for():
 
 def test_joint_probabilities_are_products():
     known = target_distribution(grown([SamplingRule()], depth=3, floor=0.09), SamplingRule(), FP32)
-    assert known.joint((0, 1, 0)) == pytest.approx(0.9 * 0.1 * 0.9)
-    assert known.joint((1, 1, 0)) is None
+    assert known.sequences(3, floor=0.08) == pytest.approx(
+        {(0, 0, 0): 0.729, (0, 0, 1): 0.081, (0, 1, 0): 0.081, (1, 0, 0): 0.081}
+    )
     assert known.sequences(2, floor=0.05) == pytest.approx({(0, 0): 0.81, (0, 1): 0.09, (1, 0): 0.09})
 
 

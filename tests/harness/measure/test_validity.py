@@ -170,6 +170,9 @@ def test_the_first_request_is_held_against_the_usual_time_a_token():
     longer = spaced([1.0, 1.0, 1.0, 1.0])
     assert said([replace(longer[0], completion_tokens=80, done_s=10.0), *longer[1:]]) == []
     assert said(spaced([1.0, 3.2, 3.2, 3.2, 1.0])) == []
+    assert said(spaced([3.2, 1.0, 1.0, 1.2])) == ["the first request took 3.2 times the usual"]
+    short = [replace(spaced([1.0])[0], completion_tokens=1), *spaced([2.0] * 4)[1:]]
+    assert said(short) == ["the first request took 4.0 times the usual"]
 
 
 def test_the_halves_are_held_against_each_other_by_the_block():
