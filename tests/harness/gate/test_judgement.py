@@ -31,6 +31,7 @@ def test_the_limits_are_one_sided_and_of_student():
         (0.0, 0.05, "inconclusive"),
         (-0.05, 0.05, "inconclusive"),
         (0.01, 0.05, "inconclusive"),
+        (0.0, 1.0, "inconclusive"),
         (-0.05, 0.01, "regression"),
         (-0.03, 0.01, "regression"),  # it is there, and may be as large as the margin
     ],

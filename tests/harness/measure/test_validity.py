@@ -179,6 +179,7 @@ def test_the_halves_are_held_against_each_other_by_the_block():
     """10 % is let pass, from eight requests a half on; without blocks by the token."""
     assert said(spaced([1.0] * 8 + [1.09] * 8)) == []
     assert said(spaced([1.0] * 8 + [1.12] * 8)) == ["the second half was 12 % slower a block than the first"]
+    assert said(spaced([1.0] * 8 + [2.0] * 8)) == ["the second half was 100 % slower a block than the first"]
     assert said(spaced([1.0] * 7 + [1.5] * 7)) == []
     doubled = spaced([1.0] * 8) + [replace(r, verify_ct=200) for r in spaced([2.0] * 8)]
     assert said(doubled) == []
