@@ -37,6 +37,11 @@ def test_the_first_owner_stays():
     ]  # fmt: skip
 
 
+def test_a_key_that_is_none_of_environment_or_attestation_is_not_judged():
+    assert list(unlike([("a", line(column=1)), ("b", line(column=2))])) == []
+    assert [u.field for u in unlike([("a", line(env_later=1)), ("b", line(env_later=2))])] == ["env_later"]
+
+
 def test_cells_of_other_places_may_differ():
     assert list(unlike([("a", line(prompts=1)), ("b", line(prompts=2, concurrency=4))])) == []
 
