@@ -55,7 +55,7 @@ def test_a_planned_cell_is_judged_by_what_is_planned():
 
 
 def test_two_runs_name_each_pair_of_values_once_with_its_first_cells():
-    old = [line(concurrency=c, env_driver="1") for c in (1, 2, 4)]
+    old = [line(concurrency=c, env_driver="1") for c in (1, 2, 4, 16)]
     new = [line(concurrency=c, prompts=n, env_driver="2") for c, n in ((1, 9), (2, 9), (4, 8), (8, 7))]
     assert between(old, new, ["prompts", "env_driver", "ignore_eos"]) == [
         ("prompts", "toy gsm8k 0.0 1", "8", "9"), ("env_driver", "", "1", "2")
