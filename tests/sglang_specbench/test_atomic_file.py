@@ -16,15 +16,20 @@ def test_a_file_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def half(path: Path, error: type[BaseException]) -> None:
+    with whole(path) as partial:
+        partial.write_text("half")
+        assert partial.parent == path.parent
+        assert (partial.name[0], partial.suffix, path.read_text()) == (".", PARTIAL, "old")
+        raise error
+
+
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_a_writer_that_is_stopped_leaves_what_was_there(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
-    with pytest.raises(error), whole(path) as partial:
-        partial.write_text("half")
-        assert partial.parent == tmp_path
-        assert (partial.name[0], partial.suffix, path.read_text()) == (".", PARTIAL, "old")
-        raise error
+    with pytest.raises(error):
+        half(path, error)
     assert (list(tmp_path.iterdir()), path.read_text()) == ([path], "old")
 
 
