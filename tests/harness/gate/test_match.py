@@ -15,9 +15,10 @@ SEEDS = ((42, 0), (42, 1), (43, 0))
 AT = Setting(target="toy", arm="dflash", benchmark="gsm8k", temperature=1.0)
 
 
-def made(folder, versions, **changes):
+def made(folder, versions, prompts=12, **changes):
+    changes |= {"prompts": prompts, "versions": (versions,)}
     cells = [
-        synthetic.cell("toy", arm, "gsm8k", 1.0, prompts=12, seed=seed, repeat=repeat, versions=(versions,), **changes)
+        synthetic.cell("toy", arm, "gsm8k", 1.0, seed=seed, repeat=repeat, **changes)
         for seed, repeat in SEEDS for arm in ("ar", "dflash")
     ]  # fmt: skip
     return load_results(str(synthetic.write(folder, list(synthetic.run(cells)), planned=cells)))
@@ -50,6 +51,17 @@ def test_a_prompts_share_is_the_derivative_of_log_tau_in_its_weight(runs):
     assert changes[AT].influence == pytest.approx(np.subtract(*slopes[::-1]), abs=1e-6)
     assert changes[AT].value == pytest.approx(log_tau(runs[1], ones) - log_tau(runs[0], ones))
     assert changes[AT].prompts == tuple(("gsm8k", p) for p in sorted({p for _, p in changes[AT].prompts}))
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_a_tau_that_one_run_lacks_has_no_change(runs, lacking):
+    holed = list(runs)
+    holed[lacking] = replace(runs[lacking], values={k: v for k, v in runs[lacking].values.items() if k[1] != "tau"})
+    assert tau_changes(*holed, [AT]) == {}
+
+
+def test_one_prompt_has_no_spread(tmp_path):
+    assert [len(tau_changes(r, r, [AT])) for r in (made(tmp_path / str(n), "one", prompts=n) for n in (1, 2))] == [0, 1]
 
 
 def test_speeds_are_means_over_the_cells_of_an_allocation(runs):
