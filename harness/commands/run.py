@@ -13,13 +13,13 @@ from harness.measure.launch import Order, Watchers
 from harness.measure.progress import Reporter
 from harness.measure.run import exit_code, pending, run_allocation, served_by
 from harness.measure.signals import STOPPED, one_way_to_stop
-from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
@@ -123,9 +123,12 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 def _report(run_dir: Path, console: Console) -> int:
     """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.load_results import estimated, frames_of
     from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    code = report(run_dir, console)
-    tell(run_dir, console)
+    frames = frames_of([run_dir])
+    results = estimated(frames, [run_dir], str(run_dir))
+    code = report(run_dir, results, frames, console)
+    tell(run_dir, results, frames, console)
     return code

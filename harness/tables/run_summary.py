@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.load_results import estimated, frames_of
-from harness.schema.atomic_file import write_text
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.greedy_match import Equality, equalities
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
-from harness.store.run import Frames
+from harness.store.frames import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 from sglang_specbench.arms import ARMS, base_of
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
@@ -37,11 +36,9 @@ NOTES = (
 )
 
 
-def report(run_dir: Path, console: Console) -> int:
+def report(run_dir: Path, results: Results, frames: Frames, console: Console) -> int:
     """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
-    frames = frames_of([run_dir])
     compared = list(equalities(frames.cells, frames.rows))
-    results = estimated(frames, [run_dir], run_dir.name)
     tables = build(results, frames, compared)
     for table in tables:
         console.print(terminal(table), end="", soft_wrap=True)
