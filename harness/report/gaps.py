@@ -104,4 +104,5 @@ def _scope(results: Results) -> Iterator[Gap]:
         yield Gap(
             text=f"One concurrency ({c}): nothing is said about other loads.", remedy="List several in the panel."
         )
-    yield Gap(text="Gaps between single tokens: answers are not streamed.")
+    if not cells.stream.any():
+        yield Gap(text="Gaps between tokens: answers were not streamed.", remedy="Set stream = true in the sweep.")

@@ -83,6 +83,7 @@ CELL: Mapping[str, FieldRule] = {
     "render": FieldRule(_COMPARE, Among.TARGET),
     "capacity": FieldRule(_COMPARE, Among.PLACE, speed=True),
     "context_length": FieldRule(_COMPARE, Among.PLACE),
+    "stream": FieldRule(_COMPARE, Among.PLACE, speed=True),
     "server": FieldRule(_MERGE, Among.PLACE, certified=True),
     "versions": FieldRule(_MERGE, certified=True),
 }

@@ -24,6 +24,7 @@ from sglang_specbench.errors import UserError
 KEY = b"specbench"
 COUNT = pa.int64()  # nullable counts: read back as pandas Int64; every other integer is int32
 INTS = pa.list_(pa.int32())
+TIMES = pa.list_(pa.float64())
 SCHEMA = pa.schema(
     [
         ("index", pa.int32()),
@@ -43,6 +44,8 @@ SCHEMA = pa.schema(
         ("sent_s", pa.float64()),
         ("first_token_s", pa.float64()),
         ("done_s", pa.float64()),
+        ("chunk_s", TIMES),
+        ("chunk_tokens", INTS),
         ("output_hash", pa.string()),
         ("output_ids", INTS),
         ("text", pa.string()),

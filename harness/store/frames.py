@@ -3,14 +3,15 @@
 ``cells``, one line per cell:
   cell (id), every field of `cell.Cell` (target, target_digest, arm, proposal, draft_digest, prompt_set,
   prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
-  top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason,
-  log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict),
+  top_k, device, dtype, render, capacity, context_length, stream, server, versions), then of `header.Header`: outcome,
+  reason, log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict),
   provenance (dict), server_argv, server_args (dict), server_env (dict), warmup (dict), call, reached, counters (dict),
   machine (dict), cautions (tuple), schema, and one ``env_KEY`` per environment key.
 ``rows``, one line per request, in order of (cell, index, turn):
   cell (id, categorical), every field of `row.Row`: index, prompt_id, turn, category, prompt_hash, prompt_tokens,
   completion_tokens, verify_ct, correct_drafts (nullable Int64), histogram, cap_histogram (numpy arrays or None),
-  finish_reason, retractions, cached_tokens, sent_s, first_token_s, done_s, output_hash, outcome, reason.
+  finish_reason, retractions, cached_tokens, sent_s, first_token_s, done_s, chunk_s, chunk_tokens (numpy arrays or
+  None), output_hash, outcome, reason.
   ``output_ids`` and ``text`` only with ``outputs=True``.
 """
 
