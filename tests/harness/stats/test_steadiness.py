@@ -71,6 +71,24 @@ def test_an_idle_or_silent_gpu_is_not_slowed(mask):
     assert steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": mask}], "gpu_others": 0}) == []
 
 
+def test_every_reason_of_a_slowed_gpu_has_its_bit():
+    """nvmlClocksThrottleReasons of nvml.h; all at once, by name."""
+    bits = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "software thermal limit",
+            0x40: "hardware thermal limit", 0x80: "power brake"}  # fmt: skip
+    for bit, text in bits.items():
+        assert steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": hex(bit)}]}) == [
+            f"the GPU was slowed: {text}"
+        ]
+    found = steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": hex(sum(bits))}]})
+    assert found == [f"the GPU was slowed: {text}" for text in sorted(bits.values())]
+
+
+def test_shares_at_their_limit_are_let_pass():
+    still = {"other_cpu": steadiness.OTHER_CPU, "steal": steadiness.STEAL, "gpu_others": 0}
+    assert steadiness.busy(still) == []
+    assert len(steadiness.busy({"other_cpu": 0.11, "steal": 0.021, "load": [1.0]})) == 2
+
+
 @pytest.mark.parametrize("slower", [1.06, 1 / 1.06])
 def test_an_allocation_that_drifted_marks_its_arms(tmp_path, slower):
     """The opening and closing AR say the same tokens, so the drift is known in closed form."""
