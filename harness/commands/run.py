@@ -98,6 +98,9 @@ def _require(plan: Plan, server: str) -> None:
 
 def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
     """Measure ``wanted``; the outcomes of the cells, in the order in which they ended."""
+    from harness.report.so_far import SoFar
+
+    so_far = SoFar(order.run_dir, wanted.values(), console)
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
     with hold(order.run_dir) as leftovers, Reporter(console, total, len(wanted)) as reporter:
@@ -109,6 +112,7 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
         def cell_done(header: Header) -> None:
             outcomes.append(header.outcome)
             reporter.cell(header)
+            so_far.cell(header)
 
         watchers = Watchers(note=reporter.note, conversation=reporter.conversation, cell=cell_done)
         if executor == "ray":

@@ -50,9 +50,8 @@ def report(run_dir: Path, results: Results, frames: Frames, console: Console) ->
 
 def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> list[Table]:
     """One table per target, prompt set, temperature and concurrency; what holds for all stands under the last."""
-    settings = [s for s in results.settings() if not s.category and s.arm in ARMS and s.benchmark != AVERAGE]
-    places = sorted({s.of("") for s in settings})
-    tables = [_table(place, settings, results, frames, compared) for place in places]
+    settings = _settings(results)
+    tables = [of_place(place, results, frames, compared) for place in sorted({s.of("") for s in settings})]
     if not tables:
         return []
     unequal = tuple(str(found) for found in compared if found.equal < found.compared)
@@ -61,10 +60,14 @@ def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> lis
     return [*tables[:-1], last]
 
 
-def _table(
-    place: Setting, settings: Sequence[Setting], results: Results, frames: Frames, compared: Sequence[Equality]
-) -> Table:
-    here = sorted((s for s in settings if s.of("") == place), key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
+def _settings(results: Results) -> list[Setting]:
+    return [s for s in results.settings() if not s.category and s.arm in ARMS and s.benchmark != AVERAGE]
+
+
+def of_place(place: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Table:
+    """The arms at ``place``, a setting without its arm."""
+    here = [s for s in _settings(results) if s.of("") == place]
+    here.sort(key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
     tier = f" {place.tier}" if place.tier else ""
     return Table(
         name="first",
