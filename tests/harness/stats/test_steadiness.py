@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,6 +115,15 @@ def test_drift_pools_the_cells_of_an_allocation():
     opening, closing = 500 / 40, (240 + 308) / 40
     assert steadiness.drifts(lines)["a"] == pytest.approx(math.log(closing / opening))
     assert steadiness.drifts(lines[:2]) == {}
+    assert steadiness.drifts([(Line(0, 10.0), 0.0), (Line(1, 10.0), 20.0)]) == {}  # nothing to divide by
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(1.5, "+50.0 %"), (0.5, "-50.0 %"), (1.031, "+3.1 %")])
+def test_a_drift_is_said_in_per_cent(ratio, said):
+    line = SimpleNamespace(arm="ar", allocation="a", machine=None)
+    (found,) = steadiness.doubts(line, {"a": math.log(ratio)}, {})
+    assert found == f"AR itself moved by {said} from the opening to the closing of a, more than 3 %"
+    assert steadiness.doubts(line, {"a": math.log(1.029)}, {}) == []
 
 
 def test_a_cell_that_was_tried_again_after_the_closing_ar_is_marked(tmp_path):
