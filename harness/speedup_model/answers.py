@@ -59,6 +59,8 @@ def alpha_lines(measured: float, drafted: int, draft: Cost, verify: Cost) -> Lin
     def rising(alpha: float) -> float:
         return speedup(iid_survival(alpha, drafted), draft, verify)
 
+    if not drafted:
+        raise UserError("model: --speedup: no drafted token says nothing of alpha", "give --drafted 1 or more")
     alpha = alpha_of(measured, rising)
     if alpha is None:
         limits = f"{rising(0):.3g} to {rising(1):.3g}"

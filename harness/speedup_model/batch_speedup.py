@@ -83,7 +83,7 @@ def drafter(name: str, target: Shape) -> DrafterShape:
     """``block``, or a model preset that drafts token by token; `UserError` for another name."""
     if name == BLOCK_DRAFTER:
         return DrafterShape(shape=block_drafter(target), parallel=True)
-    return DrafterShape(shape=presets.shape(name, "--drafter"), parallel=False)
+    return DrafterShape(shape=presets.shape(name, "--drafter", [BLOCK_DRAFTER]), parallel=False)
 
 
 def block(

@@ -62,13 +62,18 @@ def from_rooflines(
 def from_widths(passes: Mapping[int, float]) -> Costs:
     """The straight line in the width through measured blocks: width -> time in autoregressive passes.
 
-    ValueError for fewer than two widths.
+    Of one batch, that of the measurement. ValueError for fewer than two widths, and for a line that reaches no time.
     """
     if len(passes) < 2:
         raise ValueError("a line needs blocks of two widths")
-    slope, start = np.polyfit(list(passes), list(passes.values()), 1)
+    widths, times = np.array(list(passes), float), np.array(list(passes.values()))
+    slope, start = np.polyfit(widths, times, 1)
+    if start + slope <= 0 or not np.isfinite(slope):
+        raise ValueError(f"the line through them says that a block of one position takes {start + slope:.3g} AR passes")
+    off = np.abs((start + slope * widths) / times - 1).max()
+    bent = f", off by at most {100 * off:.1f} %" if len(passes) > 2 else ""
     return Costs(
         block=lambda batch, width: float(start + slope * width),
         ragged=lambda batch, slots: float(start + slope * (1 + slots / batch)),
-        source=f"a line through measured widths {', '.join(map(str, sorted(passes)))}",
+        source=f"a line through measured widths {', '.join(map(str, sorted(passes)))}{bent}",
     )

@@ -19,13 +19,14 @@ from harness.speedup_model.speedup import (
 )
 from sglang_specbench.errors import UserError
 
+HARDWARE = "h100"
 DRAFTED = 4  # where nothing is said
 DRAFTED_ON_A_TARGET = 3  # a pass of four positions: the worked numbers of docs/theory.md
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """``drafted`` is None where the user left it open."""
+    """``drafted`` is None and ``hardware`` empty where the user left it open."""
 
     alpha: float = 0.8
     drafted: int | None = None
@@ -34,7 +35,7 @@ class Question:
     slope: float = 0.0
     target: str = ""
     drafter: str = BLOCK_DRAFTER
-    hardware: str = "h100"
+    hardware: str = ""
     gpus: int = 1
     batches: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
     context: int = 512
@@ -67,7 +68,7 @@ class Question:
     @property
     def device(self) -> Hardware:
         """The hardware, all its GPUs."""
-        return replace(presets.hardware(self.hardware), gpus=self.gpus)
+        return replace(presets.hardware(self.hardware or HARDWARE), gpus=self.gpus)
 
     @property
     def drafting(self) -> DrafterShape:
@@ -128,7 +129,7 @@ class Question:
 
     def _precisions(self) -> list[str]:
         shape, device = self.shape, self.device
-        fallen = "" if shape.arithmetic in device.flops else f", which {self.hardware} has not: run at bf16"
+        fallen = "" if shape.arithmetic in device.flops else f", which {self.hardware or HARDWARE} has not: run at bf16"
         return [
             f"{self.target}: weights {shape.weights}, cache {shape.cache}, products {shape.arithmetic}{fallen}; "
             "attention at bf16",

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.commands.model import batches
-from harness.commands.model_run import survival_tables
+from harness.commands.model_survival import survival_tables
 from harness.load_results import load_results
 from harness.speedup_model.question import Question
 from harness.speedup_model.run_survival import survivals
@@ -84,11 +84,12 @@ def test_widths_and_budgets_follow_the_costs(folder):
 def test_rooflines_as_costs_and_the_draft_note(folder):
     out = command("--survival", f"{folder}:dflash", "--target", "qwen3-8b", "--t0", folder)
     assert "costs: rooflines, NVIDIA H100" in out
+    assert f"t0, from {folder}: measured on 'synthetic', set against the roofline of h100" in out
     assert "draft: another at another width" in out
 
 
 def test_the_residuals_of_a_run_name_the_largest_part(folder):
-    found = json.loads(command("--run", folder, "--json"))
+    found = json.loads(command("--run", folder, "--hardware", "h100", "--json"))
     assert {line["target"] for line in found["largest residuals"]} == {"Qwen3-8B"}
     (largest,) = found["largest parts"]
     parts = found["parts of the residual against the run's own decode times, %"]
@@ -125,21 +126,46 @@ def test_wrong_counts_make_no_curve(folder, monkeypatch):
     ("args", "said"),
     [
         (("--alpha", 0.5, "--speedup", 2), "--alpha and --speedup do not go together"),
-        (("--run", "paper", "--survival", "x:dflash"), "--survival and --run do not go together"),
+        (("--run", "paper", "--survival", "x:dflash"), "--run and --survival do not go together"),
         (("--drafted", 4, "--positions", 4), "--drafted 4 makes 5 positions, not 4"),
         (("--speedup", 9), r"4 drafts at this cost give 0\.833 to 4\.17"),
         (("--survival", "paper:dflash"), "'paper' printed no survival curves"),
         (("--survival", "folder"), "names no arm"),
         (("--survival", "folder:ar"), "ar drafts nothing"),
-        (("--batch", "8:1"), "--batch 8:1"),
-        (("--batch", "many"), "'many' is no batch"),
+        (("--batch", "8:1", "--target", "qwen3-8b"), "--batch 8:1"),
+        (("--batch", "many", "--target", "qwen3-8b"), "'many' is no batch"),
         (("--t0", "-1", "--target", "qwen3-8b"), "no negative"),
-        (("--t0", "paper"), "needs a roofline"),
+        (("--t0", "paper"), "--t0 says nothing without --target"),
+        (("--t0", "nan", "--target", "qwen3-8b"), "no negative"),
+        (("--cost", "inf"), "--cost inf is no number"),
+        (("--slope", "inf"), "--slope inf is no number"),
+        (("--speedup", "inf"), "--speedup inf is no number"),
+        (("--speedup", "1", "--drafted", "0"), "no drafted token says nothing of alpha"),
+        (("--batch", "0"), "--batch"),
+        (("--batch", "-3", "--target", "qwen3-8b"), "--batch -3"),
+        (("--batch", "0:4", "--target", "qwen3-8b"), "--batch 0:4"),
+        (("--cost", "0.1", "--target", "qwen3-8b"), "--cost says nothing beside --target"),
+        (("--gpus", "2"), "--gpus says nothing without --target"),
+        (("--run", "paper", "--t0", "1"), "--t0 says nothing beside --run"),
+        (("--run", "paper", "--drafted", "7"), "--drafted says nothing beside --run"),
+        (("--widths", "8:1,16:2"), "--widths says nothing without --survival"),
+        (("--target", "qwen3-9b"), "did you mean 'qwen3-8b'"),
+        (("--target", "qwen3-8b", "--hardware", "h10"), "did you mean 'h100'"),
+        (("--target", "qwen3-8b", "--drafter", "blok"), "did you mean 'block'"),
+        (("--run", "paper", "--target", "llama-3.1-8b"), "has no target 'llama-3.1-8b'"),
     ],
 )
 def test_what_is_refused(args, said):
     with pytest.raises(UserError, match=said):
         command(*args)
+
+
+@pytest.mark.parametrize("option", ["alpha", "speedup", "cost", "slope"])
+@pytest.mark.parametrize("value", ["nan", "-0.1"])
+def test_no_chance_or_time_is_negative_or_not_a_number(option, value):
+    done = CliRunner().invoke(app, ["model", f"--{option}", value])
+    assert done.exit_code != 0
+    assert not isinstance(done.exception, ValueError | ZeroDivisionError | OverflowError)
 
 
 def test_batches_are_powers_of_two_and_the_ends():
