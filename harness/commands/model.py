@@ -114,7 +114,7 @@ def model(
     )
     found = answer(asked, ctx.params, question)
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(_finite(found), indent=1, allow_nan=False))
     else:
         console = Console()
         show(found, console if console.is_terminal else Console(width=PIPED))
@@ -198,6 +198,15 @@ def show(found: Tables, console: Console) -> None:
         for line in lines:
             table.add_row(*(f"{v:.4g}" if isinstance(v, float) and v < 1000 else _whole(v) for v in line.values()))
         console.print(table)
+
+
+def _finite(value: Any) -> Any:
+    """For JSON, which has no nan and no inf: null."""
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _whole(value: object) -> str:

@@ -3,8 +3,10 @@
 Knows where `Results` keeps them; says nothing of its own but for a device that the roofline is not of.
 """
 
+from collections.abc import Sequence
+
 from harness.speedup_model.answers import Lines, Tables
-from harness.speedup_model.predict import device_name
+from harness.speedup_model.predict import Prediction, device_name, is_device
 from harness.stats.results import Results
 from harness.stats.setting import Setting
 from harness.tables.build import UNAUDITED, doubts
@@ -28,7 +30,15 @@ def doubts_of(results: Results) -> list[str]:
 def other_device(results: Results, hardware: str) -> list[str]:
     """A doubt where the preset ``hardware`` is not what the run was measured on."""
     name = device_name(results)
-    return [] if hardware in name.lower() else [f"measured on {name!r}, set against the roofline of {hardware}"]
+    return [] if is_device(hardware, name) else [f"measured on {name!r}, set against the roofline of {hardware}"]
+
+
+def beyond_peak(found: Sequence[Prediction]) -> list[str]:
+    """A doubt where AR took less than its roofline, which peak rates forbid: its overhead is taken as none."""
+    beyond = [str(p.setting.of("ar")) for p in found if p.overhead_ms == 0]
+    places = list(dict.fromkeys(beyond))
+    text = "AR is faster than its own roofline, so the model or hardware preset is not the run's"
+    return [f"{places[0]}{_more(places)}: {text}"] if places else []
 
 
 def mark(results: Results, setting: Setting) -> str:

@@ -6,7 +6,7 @@ Knows which targets and devices of a run a preset is for; numbers come from harn
 from dataclasses import replace
 from typing import Any
 
-from harness.commands.model_doubts import doubts_of, mark, other_device, with_doubts
+from harness.commands.model_doubts import beyond_peak, doubts_of, mark, other_device, with_doubts
 from harness.load_results import load_results
 from harness.speedup_model import predict as prediction
 from harness.speedup_model import presets, roofline
@@ -16,6 +16,7 @@ from harness.speedup_model.predict import (
     device_name,
     drafts_blocks,
     hardware_of,
+    no_block_time,
     overhead_ms,
     predictions,
     residuals,
@@ -55,6 +56,7 @@ def run_tables(run: str, question: Question) -> Tables:
             "largest residuals": worst_lines(by_target),
         }
         texts = [*prediction.ASSUMES, *roofline.ASSUMES, f"{question.gpus} x {device_of(results, question).source}"]
+        doubts += beyond_peak([p for each in by_target.values() for p in each])
         doubts += other_device(results, question.hardware) if question.hardware else []
     texts += left_out(results)
     if parts:
@@ -65,8 +67,10 @@ def run_tables(run: str, question: Question) -> Tables:
 
 
 def left_out(results: Results) -> list[str]:
-    """Settings without a prediction, and why: the first twenty without numbers, and the arms that draft no blocks."""
-    holes = [f"left out: {setting}: {why}" for setting, why in results.holes.items() if setting.arm != "ar"]
+    """Settings without a prediction, and why: the first twenty, how many more, and the arms that draft no blocks."""
+    why = {s: reason for s, reason in results.holes.items() if s.arm != "ar"}
+    why |= {s: reason for s in results.settings() if not s.category and (reason := no_block_time(results, s))}
+    holes = [f"left out: {setting}: {reason}" for setting, reason in why.items()]
     more = [f"left out: {len(holes) - 20} more settings without numbers"] if len(holes) > 20 else []
     others = [arm for arm in results.arms() if arm in ARMS and ARMS[arm].algorithm and not drafts_blocks(arm)]
     no_block = [f"left out of the roofline: {', '.join(others)}: no block drafters"] if others else []

@@ -4,6 +4,7 @@ Knows the model's questions and how an answer is laid out; numbers come from the
 its assumptions.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -76,7 +77,7 @@ def regime_lines(name: str, shape: Shape, device: Hardware, positions: int, cont
     line: dict[str, Any] = {
         "model": name,
         "positions": positions,
-        "critical context": critical_context(shape, device, positions),
+        "critical context": "none" if math.isinf(limit := critical_context(shape, device, positions)) else limit,
         "context": context,
     }
     if not shape.experts:

@@ -12,6 +12,7 @@ arm is not in the model: it is part of the residual, as are prefill and queueing
 backbone have a prediction.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -21,7 +22,7 @@ from harness.speedup_model.batch_speedup import BLOCK_DRAFTER, block, drafter
 from harness.speedup_model.roofline import Hardware, step
 from harness.speedup_model.run_survival import window
 from harness.speedup_model.shape import Shape
-from harness.stats.estimate import Estimate
+from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
 from sglang_specbench.arms import ARMS, DRAFTED, WINDOW
@@ -62,8 +63,15 @@ def predictions(results: Results, target: Shape, hardware: Hardware, context: fl
         _prediction(results, setting, target, hardware, context, drafted.get((setting.target, setting.arm), DRAFTED))
         for setting in results.settings()
         if drafts_blocks(setting.arm) and setting.benchmark != AVERAGE and not setting.category
+        if not no_block_time(results, setting)
     )
     return [p for p in found if p is not None]
+
+
+def no_block_time(results: Results, setting: Setting) -> str:
+    """Why a measured setting has no block time (it never had as many streams as its label says); "" where it has."""
+    found = None if results.cells is None else results.values.get((setting, "block_ms"))
+    return found.reason if isinstance(found, Missing) else ""
 
 
 def drafts_blocks(arm: str) -> bool:
@@ -109,11 +117,20 @@ def _prediction(
 
 
 def hardware_of(results: Results) -> Hardware | None:
-    """The preset whose name is in the run's device name (``NVIDIA H100 80GB HBM3``) or None; the paper's is an H100."""
-    if results.cells is None:
-        return presets.hardware("h100")
-    device = device_name(results).lower()
-    return next((presets.hardware(name) for name in presets.tables("hardware.toml") if name in device), None)
+    """The preset of the run's device, or None; the paper's is an H100."""
+    device = device_name(results)
+    return next((presets.hardware(name) for name in presets.tables("hardware.toml") if is_device(name, device)), None)
+
+
+def is_device(name: str, device: str) -> bool:
+    """Whether a device as its driver calls it (``NVIDIA H100 80GB HBM3``) is the hardware preset ``name``.
+
+    The presets are SXM modules: a PCIe or NVL card has other peaks, and so has a card of another memory size.
+    """
+    words = re.split(r"[^a-z0-9]+", device.lower())
+    sizes = [int(word.removesuffix("gb")) for word in words if re.fullmatch(r"\d+gb", word)]
+    same_size = all(size == round(presets.hardware(name).memory / 1e9) for size in sizes)
+    return name in words and same_size and not {"pcie", "nvl"} & set(words)
 
 
 def device_name(results: Results) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from harness.speedup_model import trees
 from harness.speedup_model.answers import Lines, Tables, assumptions
 from harness.speedup_model.costs import Costs
-from harness.speedup_model.trees import Tree, best_tree, some_child_accepted
+from harness.speedup_model.trees import Tree, best_tree, prefix_mask, some_child_accepted
 from sglang_specbench.errors import UserError
 
 Marginals = list[list[float]]
@@ -102,10 +102,18 @@ def _depth(tree: Tree) -> int:
 
 
 def _node_lines(tree: Tree) -> Lines:
-    """A line a node, the anchor first: whose child it is, which candidate at each depth, and its survival."""
+    """A line a node, the anchor first: its parent, the candidate at each depth, its survival, what it attends to."""
     return [
-        {"node": node, "parent": parent, "candidate ranks": " ".join(map(str, path)) or "anchor", "survival": survival}
-        for node, (path, parent, survival) in enumerate(zip(tree.paths, tree.parents, tree.survival, strict=True))
+        {
+            "node": node,
+            "parent": parent,
+            "candidate ranks": " ".join(map(str, path)) or "anchor",
+            "survival": survival,
+            "sees": " ".join(map(str, np.flatnonzero(seen))),
+        }
+        for node, (path, parent, survival, seen) in enumerate(
+            zip(tree.paths, tree.parents, tree.survival, prefix_mask(tree.parents), strict=True)
+        )
     ]
 
 

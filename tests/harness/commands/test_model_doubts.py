@@ -98,15 +98,55 @@ def test_no_roofline_of_another_device_in_silence(tmp_path):
 
 
 def test_the_roofline_of_a_run_is_that_of_the_width_it_verified(tmp_path):
-    """64 streams, where verification is arithmetic, so half the positions take less time."""
+    """64 streams, where verification is arithmetic: eight positions less save their rooflines, overheads aside."""
     from harness.load_results import load_results
+    from harness.speedup_model.batch_speedup import block, drafter
 
     many = {"prompts": 64, "concurrency": 64}
     runs = (synthetic.write(tmp_path / "narrow", narrowed(cells(**many), 8)), write(tmp_path / "wide", **many))
-    narrow, wide = (
-        predictions(load_results(str(run)), shape("qwen3-8b"), hardware("h100"), 512)[0].block_ms for run in runs
-    )
-    assert narrow < 0.7 * wide
+    target, device = shape("qwen3-8b"), hardware("h100")
+    narrow, wide = (predictions(load_results(str(run)), target, device, 512)[0] for run in runs)
+    made = [block(target, drafter("block", target), device, 64, drafted, 512) for drafted in (7, 15)]
+    saved = 1000 * (made[1].draft_s + made[1].verify.seconds - made[0].draft_s - made[0].verify.seconds)
+    assert saved > 1
+    assert wide.block_ms - narrow.block_ms - 2 * (wide.overhead_ms - narrow.overhead_ms) == pytest.approx(saved)
+
+
+def test_a_concurrency_that_was_never_reached_has_no_prediction(tmp_path):
+    """Eight prompts in 32 streams: the label is not what ran, so the batch of a pass is not known."""
+    folder = write(tmp_path / "run", concurrency=32)
+    found = command("--run", folder, "--hardware", "h100")
+    assert not found["predicted against measured"]
+    assert "8 prompts never reach concurrency 32" in str(found["assumptions"])
+
+
+def test_an_ar_beyond_the_peak_rates_is_said(tmp_path):
+    """A token of 6.7 ms is less than an A100 takes to read the weights."""
+    folder = write(tmp_path / "run")
+    said = "\n".join(doubts(command("--run", folder, "--hardware", "a100")))
+    assert "Qwen3-8B/ar gsm8k T=0 c=1 and 1 more: AR is faster than its own roofline" in said
+    assert "faster than its own" not in str(doubts(command("--run", folder, "--hardware", "h100")))
+
+
+@pytest.mark.parametrize(
+    ("device", "preset"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA B200", "b200"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA A100-SXM4-40GB", None),
+        ("NVIDIA H100 PCIe", None),
+        ("NVIDIA H100 NVL", None),
+        ("NVIDIA GH200 480GB", None),
+        ("synthetic", None),
+    ],
+)
+def test_a_device_is_its_preset_and_no_other(device, preset):
+    from harness.speedup_model.predict import is_device
+    from harness.speedup_model.presets import tables
+
+    assert [name for name in tables("hardware.toml") if is_device(name, device)] == ([preset] if preset else [])
 
 
 def test_an_arm_without_a_block_drafter_is_left_out_by_name(tmp_path, monkeypatch):
