@@ -7,8 +7,10 @@ things are made of them, both for docs/theory.md:
 - ``anchors.json``: for each arm and prompt the blocks of the full width by accepted drafts, and for each width the
   tokens and blocks of a run that drafts whole blocks and verifies their first slots. With them, how often a right
   draft is wrong from the next anchor.
-- ``ranks.csv``: DFlash's candidates of a slot in order: how often the one of each rank is the target's token, given
-  that the tokens before it were candidates, too. A line a depth: the marginals of `specbench model --marginals`.
+- DFlash's candidates of a slot in order, for token trees: in ``anchors.json`` the rank of the target's token from every
+  anchor, a digit a slot (`RANKS`: not among them), so that any tree can be walked; in ``ranks.csv`` the marginals, a
+  line a depth: how often the candidate of each rank is the target's token where a chain's blocks begin, given that the
+  tokens before it were candidates, too.
 
 Shapes: T anchors of a text, D drafted slots, R ranks.
 """
@@ -34,6 +36,11 @@ from sglang_specbench.digest import weights_digest
 PROMPTS, TOKENS = 10, 160  # of each domain; answered tokens, at most
 RANKS = 8
 GREEDY = Rule()
+
+
+def block_anchors(right_TD: np.ndarray, width: int) -> np.ndarray:
+    """Anchors of the blocks of a run that verifies ``width`` positions."""
+    return np.cumsum([0, *(accepted + 1 for accepted in walked(right_TD, width))])[:-1]
 
 
 def walked(right_TD: np.ndarray, width: int) -> list[int]:
@@ -92,8 +99,10 @@ def answer(target: Target, drafter: Drafter, prompt: list[int]) -> list[int]:
     return text[: min(end, TOKENS) + drafter.config.drafted]
 
 
-def of_arm(drafter: Drafter, target: Target, texts: list[tuple[list[int], list[int]]]) -> tuple[dict[str, Any], Any]:
-    """The arm's entry of anchors.json, and its `rank_counts`."""
+def of_arm(
+    drafter: Drafter, target: Target, texts: list[tuple[list[int], list[int]]]
+) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The arm's entry of anchors.json, and the ranks of each text [T, D], clipped to `RANKS`."""
     widths = range(2, drafter.config.drafted + 2)
     histograms, runs, worse, ranks = [], [], [], []
     for prompt, text in texts:
@@ -102,7 +111,7 @@ def of_arm(drafter: Drafter, target: Target, texts: list[tuple[list[int], list[i
         histograms.append(np.bincount(blocks[widths[-1]], minlength=widths[-1]).tolist())
         runs.append([(sum(found) + len(found), len(found)) for found in blocks.values()])
         worse.append(no_longer_right(right))
-        ranks.append(rank_counts(rank))
+        ranks.append(np.minimum(rank, RANKS))
     tokens, blocks = np.sum(runs, axis=0).T.tolist()
     lost, right_ones = np.sum(worse, axis=0).tolist()
     made = {
@@ -110,7 +119,7 @@ def of_arm(drafter: Drafter, target: Target, texts: list[tuple[list[int], list[i
         for width, committed, count in zip(widths, tokens, blocks, strict=True)
     }
     entry = {"histograms": histograms, "widths": made, "no longer right": lost, "right": right_ones}
-    return entry, np.sum(ranks, axis=0)
+    return entry, ranks
 
 
 def main(folder: Path, limit: int) -> None:
@@ -123,13 +132,15 @@ def main(folder: Path, limit: int) -> None:
         found[arm] = of_arm(loaded(folder, arm), target, texts)
         print(arm, {width: round(run["tokens"] / run["blocks"], 3) for width, run in found[arm][0]["widths"].items()})
     digests = {name: weights_digest(folder / name) for name in ("target", *SHIPPED)}
+    ranks = found["dflash"][1]
     report = {
         "prompts": limit * len(DOMAINS), "tokens": TOKENS, "weights": digests,
         "arms": {arm: entry for arm, (entry, _) in found.items()},
+        "ranks": [["".join(map(str, line)) for line in rank] for rank in ranks],
     }  # fmt: skip
     (folder / "anchors.json").write_text(json.dumps(report) + "\n")
-    ranks = found["dflash"][1]
-    marginals = ranks[:, :RANKS] / ranks.sum(axis=1, keepdims=True)
+    counts = np.sum([rank_counts(rank[block_anchors(rank == 0, rank.shape[1] + 1)]) for rank in ranks], axis=0)
+    marginals = counts[:, :RANKS] / counts.sum(axis=1, keepdims=True)
     with (folder / "ranks.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([f"{share:.5f}" for share in line] for line in marginals)
 

@@ -13,24 +13,13 @@ import typer
 from rich.table import Table
 
 from harness.commands.model_doubts import TITLE as DOUBTS
+from harness.commands.model_options import check_options
 from harness.speedup_model.answers import Tables
 from harness.speedup_model.question import HARDWARE, Question
 from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
 PIPED = 200  # columns where the reader is no terminal
-BLOCK = ("drafted", "positions")
-STATED = ("cost", "parallel", "slope")
-ROOFLINE = ("target", "drafter", "hardware", "gpus", "context", "t0")
-# the option that makes the question -> the options that its answer reads; "" is a question of alpha alone
-READS = {
-    "run": ("target", "hardware", "gpus", "context"),
-    "survival": ("widths", *STATED, *ROOFLINE),
-    "tree": ("marginals", "batch", *STATED, *ROOFLINE),
-    "rejection": (),
-    "speedup": ("batch", *BLOCK, *STATED, *ROOFLINE),
-    "": ("alpha", "batch", *BLOCK, *STATED, *ROOFLINE),
-}
 PRINTS = {DOUBTS: "In doubt:", "assumptions": "This assumes:"}  # printed as sentences
 
 
@@ -118,34 +107,6 @@ def model(
     else:
         console = Console()
         show(found, console if console.is_terminal else Console(width=PIPED))
-
-
-def check_options(ctx: typer.Context) -> str:
-    """The option that makes the question (a key of `READS`); `UserError` for two, and for one that is not read."""
-    given = [name for name in ctx.params if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"]
-    makes = [name for name in READS if name in given]
-    if len(makes) > 1 or (makes and "alpha" in given):
-        named = " and ".join(f"--{name}" for name in (["alpha"] if "alpha" in given else []) + makes)
-        raise UserError(f"model: {named} do not go together", "give one of them")
-    asked = makes[0] if makes else ""
-    idle = [name for name in given if name not in (asked, "as_json", *READS[asked])]
-    clash = (*ROOFLINE, *STATED) if "widths" in given else STATED if "target" in given else ()
-    idle = idle or [name for name in given if name in clash and name != "target"]
-    if not idle and "target" not in given and asked != "run":
-        idle = [name for name in given if name in ROOFLINE or name == "batch"]
-    if idle:
-        raise UserError(f"model: --{idle[0]} {_why_idle(idle[0], asked, given)}", "see: specbench model --help")
-    return asked
-
-
-def _why_idle(name: str, asked: str, given: list[str]) -> str:
-    owners = [option for option, read in READS.items() if name in read]
-    if name in READS[asked]:
-        beside = next((other for other in ("widths", "target") if other in given and other != name), "")
-        return f"says nothing beside --{beside}" if beside else "says nothing without --target"
-    if len(owners) == 1 and owners[0]:
-        return f"says nothing without --{owners[0]}"
-    return f"says nothing beside --{asked}" if asked else "says nothing without --target"
 
 
 def answer(asked: str, given: dict[str, Any], question: Question) -> Tables:

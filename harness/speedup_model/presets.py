@@ -32,7 +32,7 @@ def tables(file: str) -> dict[str, Any]:
 
 
 def _preset(cls: type[T], file: str, name: str, option: str, also: Iterable[str] = ()) -> T:
-    known = tables(file)
+    known: dict[str, Any] = tables(file)
     if name not in known:
         raise UserError(f"{option}: no preset {name!r}", near_name(name, [*known, *also]))
     return from_dict(cls, known[name], f"{file} [{name}]")

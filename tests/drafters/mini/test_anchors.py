@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from drafters.mini.anchors import RANKS, every_anchor, no_longer_right, rank_counts, walked  # noqa: E402
+from drafters.mini.anchors import RANKS, block_anchors, every_anchor, no_longer_right, rank_counts, walked  # noqa: E402
 
 MINI = Path(__file__).resolve().parents[3] / "drafters" / "mini"
 
@@ -18,6 +18,7 @@ MINI = Path(__file__).resolve().parents[3] / "drafters" / "mini"
 def test_a_walk_by_hand():
     right = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 0]], bool)
     assert walked(right, 4) == [2, 3]  # anchors 0 and 3; the last block is not cut
+    assert block_anchors(right, 4).tolist() == [0, 3]
     assert walked(right, 2) == [1, 1, 0]  # anchors 0, 2, 4
     assert no_longer_right(right) == (3, 5)
 

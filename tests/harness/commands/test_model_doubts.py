@@ -215,5 +215,6 @@ def test_costs_from_stated_widths_and_what_is_refused(tmp_path):
     ):
         with pytest.raises(UserError, match=said):
             command("--survival", where, "--widths", text)
-    with pytest.raises(UserError, match="--cost says nothing beside --widths"):
-        command("--survival", where, "--widths", "8:1.4,16:1.8", "--cost", "0.1")
+    for option, value in (("--cost", "0.1"), ("--target", "qwen3-8b")):
+        with pytest.raises(UserError, match=f"{option} says nothing beside --widths"):
+            command("--survival", where, "--widths", "8:1.4,16:1.8", option, value)
