@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-RunArgument = Annotated[str, typer.Argument(help="Run folder, or the word paper, or model: the analytic model's.")]
+RunArgument = Annotated[
+    str, typer.Argument(help="Run folder, training folder, or the word paper, or model: the analytic model's.")
+]
 
 
 def plot(
@@ -16,23 +18,26 @@ def plot(
     ] = "",
     arms: Annotated[str, typer.Option("--arms", help="Only these arms and AR, separated by commas.")] = "",
 ) -> None:
-    """Draw a run's figures as SVG, PDF and PNG."""
+    """Draw a run's figures, or a training's curves, as SVG, PDF and PNG."""
     from harness.load_results import load_results
     from harness.schema.atomic_file import make_folder
     from harness.stats.chosen import of_arms
     from harness.tables.build import doubts
-    from plots import batch_speedup, style, theory
+    from plots import batch_speedup, style, theory, training
     from plots.figures import FIGURES
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
-    if run == "model" and only:
-        raise UserError(f"plot: --only {only}: the model has its own drawings, always both", "leave the option out")
+    if (run == "model" or training.is_training(Path(run))) and (only or arms):
+        raise UserError(f"plot: {run} has its own drawings, always all", "leave --only and --arms out")
     make_folder(out, "plot: --out")
     if run == "model":
         for name, drawn in (("theory", theory.draw), ("batch_speedup", batch_speedup.draw)):
             with style.look():
                 typer.echo(f"{name}: {style.save(drawn(), out, name)[0]}")
+        return
+    if training.is_training(Path(run)):
+        typer.echo(f"training: {training.save(Path(run), out)[0]}")
         return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))

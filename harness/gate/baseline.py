@@ -54,11 +54,11 @@ def load(path: Path) -> tuple[Baseline, Path]:
 
 
 def fingerprint(run_dir: Path) -> str:
-    """Sha256 (hex) over the names and bytes of a run's cell files."""
+    """Sha256 (hex) over the names and bytes of a run's cell files and of its plan, which says what the run lacks."""
     cells = sorted((run_dir / "cells").glob("*.parquet"))
     if not cells:
         raise UserError(f"{run_dir}: no measured cells", "name a run folder of specbench run")
     total = hashlib.sha256()
-    for cell in cells:
-        total.update(cell.name.encode() + hashlib.sha256(cell.read_bytes()).digest())
+    for file in (*cells, *run_dir.glob("plan.json")):
+        total.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
     return total.hexdigest()

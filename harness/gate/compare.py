@@ -2,9 +2,9 @@
 
 Numbers may be compared when they mean the same: `harness.schema.comparable` says what two runs must share, for
 acceptance and for speed. What else differs (weights, versions, server arguments) is what one compares, and is named. A
-verdict is *better* or *worse* when the whole interval of the paired difference lies beyond the band (1 % or the noise
-floor, whichever is wider), *equal* when it lies inside, *cannot tell* when it reaches into the band, *not comparable*
-with the reason otherwise. Against printed numbers only acceptance can be judged, unpaired.
+verdict is *better* or *worse* when the whole interval of the paired difference lies beyond 1 % and the noise floor,
+*equal* when it lies inside 1 %, *cannot tell* between, *not comparable* with the reason otherwise. Against printed
+numbers only acceptance can be judged, unpaired.
 """
 
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ from harness.paper.published import NAME
 from harness.schema import comparable
 from harness.schema.header import Outcome
 from harness.stats import noise
-from harness.stats.contrast import relative
+from harness.stats.contrast import Told, relative, told
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Key, Results
 from harness.stats.setting import AVERAGE, Setting, printed, table_order
-from harness.stats.ties import BAND
 from harness.tables.build import doubts, title_of
 from harness.tables.table import Column, Table, TableCell, TableRow, words
 
 Verdict = Literal["better", "worse", "equal", "cannot tell", "not comparable"]
 Floors = dict[str, dict[tuple[str, float, int], Estimate]]
 NOT: Verdict = "not comparable"
+WORDS: dict[Told, Verdict] = {"more": "better", "less": "worse", "equal": "equal", "open": "cannot tell"}
 Facts = dict[str, dict[str, Any]]  # cell id -> what is judged of it
 PAIRED = "change: 100 (first / second - 1), paired by prompts where both ran the same; intervals are 95 %."
 UNPAIRED = "; unpaired: the paper's weights and prompt wording are not known"
@@ -78,27 +78,12 @@ def _difference(first: Results, second: Results, key: Key, floors: Floors, facts
         verdict, reason = NOT, why
     else:
         floor = noise.floor_of(floors["tau" if quantity == "tau" else "throughput"], setting)
-        verdict, reason = judge(change, max(BAND, floor.value if isinstance(floor, Estimate) else 0.0))
+        found, reason = told(change, floor.value if isinstance(floor, Estimate) else 0.0)
+        verdict = WORDS[found]
         reason += UNPAIRED if NAME in (first.name, second.name) else ""
     return Difference(
         setting=setting, quantity=quantity, first=a, second=b, change=change, verdict=verdict, reason=reason
     )
-
-
-def judge(change: Estimate, band: float) -> tuple[Verdict, str]:
-    """Verdict on a change in per cent under a relative band; without an interval the value alone decides."""
-    width = 100 * band
-    if change.low is None or change.high is None:
-        low, high, doubt = change.value, change.value, "no interval"
-    else:
-        low, high, doubt = change.low, change.high, f"band {width:.2g} %"
-    if low > width:
-        return "better", doubt
-    if high < -width:
-        return "worse", doubt
-    if -width <= low and high <= width:
-        return "equal", doubt
-    return "cannot tell", f"the interval reaches into the band, {width:.2g} %"
 
 
 def unlike(first: Results, second: Results, key: Key, facts: tuple[Facts, Facts]) -> str:

@@ -4,7 +4,8 @@ A line is written with one ``write`` on a file opened for appending, under an ex
 interleave lines and never bytes; a reader skips nothing: a broken line is an error that names its number.
 
 Line schema 1: schema, run, time (UTC), commit, device_name, versions, noise (sd of log throughput between A/A
-allocations), verdict (of the gate, or ""), points: [{target, arm, metric, setting, value, low, high}].
+allocations), verdict (of the gate, or ""), unaudited (arm -> why; null in lines from before it was recorded),
+points: [{target, arm, metric, setting, value, low, high}].
 """
 
 import fcntl
@@ -52,6 +53,7 @@ class Entry:
     versions: dict[str, str]
     noise: float | None = None
     verdict: str = ""
+    unaudited: dict[str, str] | None = None
     points: tuple[Point, ...] = field(default_factory=tuple)
     schema: int = SCHEMA
 

@@ -29,6 +29,7 @@ def entry(run: str, results: Results, verdict: str) -> Entry:
         versions={k: str(first.get(f"env_{k}", "")) for k in ("sglang", "torch", "specbench", "driver")},
         noise=spread.value if spread else None,
         verdict=verdict,
+        unaudited=dict(results.unaudited),
         points=tuple(point for setting_values in _by_arm(results).items() for point in _points(*setting_values)),
     )
 

@@ -2,7 +2,8 @@
 
 Both arms ran the same prompts, so their draws share the resamples (``harness.stats.resample``) and the interval is that
 of the paired difference. It knows prompts, not launches: how far a launch lies from the next is the noise floor, and a
-difference counts only where the whole interval lies beyond it (1 % at least). Between printed numbers the interval is
+difference counts only where the whole interval lies beyond it (1 % at least), and arms are equal only where it lies
+within 1 %. Between printed numbers the interval is
 what their rounding leaves open.
 """
 
@@ -12,12 +13,13 @@ from typing import Literal
 
 from harness.stats import noise
 from harness.stats.blocks import QUANTITY, block_draws, blocks_per_s
+from harness.stats.contrast import Told, told
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, table_order
 from harness.stats.ties import BAND
 
-Verdict = Literal["more", "less", "equal", "open", "not measured"]
+Verdict = Told | Literal["not measured"]
 QUANTITIES = ("throughput", "tau", QUANTITY)
 ROUNDED = "interval: what the rounding of both printed numbers leaves open"
 
@@ -60,12 +62,13 @@ def contrast(
     a, b = (value(results, s, quantity) for s in (setting, setting.of(rival)))
     change = _change(results, setting, rival, quantity, a, b)
     floor = noise.floor_of(floors["tau" if quantity == "tau" else "throughput"], setting)
-    band = 100 * max(BAND, floor.value if isinstance(floor, Estimate) else 0.0)
-    verdict, reason = judge(change, band)
+    width = floor.value if isinstance(floor, Estimate) else 0.0
+    verdict: Verdict
+    verdict, reason = ("not measured", change.reason) if isinstance(change, Missing) else told(change, width)
     if isinstance(floor, Missing) and quantity != "tau" and results.cells is not None and verdict != "not measured":
         reason += "; noise between launches not measured"
     return Contrast(
-        setting=setting, rival=rival, quantity=quantity, first=a, second=b, change=change, band=band,
+        setting=setting, rival=rival, quantity=quantity, first=a, second=b, change=change, band=100 * max(BAND, width),
         verdict=verdict, reason=reason,
     )  # fmt: skip
 
@@ -73,24 +76,6 @@ def contrast(
 def value(results: Results, setting: Setting, quantity: str) -> Estimate | Missing:
     """Of a setting; blocks a second are derived."""
     return blocks_per_s(results, setting) if quantity == QUANTITY else results.get(setting, quantity)
-
-
-def judge(change: Estimate | Missing, band: float) -> tuple[Verdict, str]:
-    """*more* or *less*: the whole interval lies beyond the band; *equal*: inside it; *open*: neither.
-
-    Without an interval (one prompt) nothing is told.
-    """
-    if isinstance(change, Missing):
-        return "not measured", change.reason
-    if change.low is None or change.high is None:
-        return "open", "no interval: one prompt"
-    if change.low > band:
-        return "more", f"beyond the band of {band:.2g} %"
-    if change.high < -band:
-        return "less", f"beyond the band of {band:.2g} %"
-    if -band <= change.low and change.high <= band:
-        return "equal", f"within the band of {band:.2g} %"
-    return "open", f"the interval reaches across an edge of the band, {band:.2g} %"
 
 
 def averages(results: Results, found: Sequence[Contrast]) -> list[Contrast]:

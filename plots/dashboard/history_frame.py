@@ -8,14 +8,14 @@ from harness.gate.changes import Change, change_points
 from harness.gate.history import Entry
 
 COLUMNS = ["run", "time", "commit", "device", "sglang", "target", "arm", "metric", "setting", "value", "low", "high",
-           "noise", "verdict"]  # fmt: skip
+           "noise", "verdict", "audited"]  # fmt: skip
 
 
 def long(entries: list[Entry]) -> pd.DataFrame:
     """One line per point of every entry, in file order; `COLUMNS`, and the setting's parts as columns of their own."""
     lines = [
         (e.run, e.time, e.commit, e.device_name, e.versions.get("sglang", ""), p.target, p.arm, p.metric, p.setting,
-         p.value, p.low, p.high, e.noise, e.verdict)
+         p.value, p.low, p.high, e.noise, e.verdict, _audited(e, p.arm))
         for e in entries
         for p in e.points
     ]  # fmt: skip
@@ -24,6 +24,11 @@ def long(entries: list[Entry]) -> pd.DataFrame:
     frame[["set", "temperature"]] = parts[["set", "temperature"]].fillna("pooled")
     frame["concurrency"] = pd.to_numeric(parts.concurrency)
     return frame
+
+
+def _audited(entry: Entry, arm: str) -> str:
+    """Yes, why not, or that nothing was recorded."""
+    return "not recorded" if entry.unaudited is None else entry.unaudited.get(arm, "yes")
 
 
 def floor(series: pd.DataFrame) -> float:

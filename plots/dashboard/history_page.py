@@ -63,15 +63,21 @@ def _one(own: pd.DataFrame, title: str, out: Path) -> Markup:
     """A chart; a number while there is one run."""
     last = own.iloc[-1]
     if len(own) == 1:
-        return card(title, f"{last.value:.4g}", f"{last.run}, {str(last.time)[:10]}")
+        return card(title, f"{last.value:.4g}", f"{last.run}, {str(last.time)[:10]}{_exactness(own)}")
     found = history_frame.changes(own)
     moved = [f"{math.expm1(c.size):+.2%} at run {own.run.iloc[c.at]}" for c in found]
-    note = f"last {last.value:.4g}; {'; '.join(moved) or 'no change point'}"
+    note = f"last {last.value:.4g}; {'; '.join(moved) or 'no change point'}{_exactness(own)}"
     floor = history_frame.floor(own)
     by_date = own.time.nunique() == len(own)
     drawn = charts.series(own, found, floor, by_date)
     name = f"{last.device} {last.target} {title}"
     return titled(title, note, chart(drawn, out, name, f"{title} over {len(own)} runs: {note}", own))
+
+
+def _exactness(own: pd.DataFrame) -> str:
+    """Of how many runs of a series nothing says that the arm is exact."""
+    open_ = int((own.audited != "yes").sum()) if own.arm.iloc[0] != "ar" else 0
+    return f"; no passed audit on record for {open_} of {len(own)}" if open_ else ""
 
 
 def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
@@ -84,11 +90,18 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
             "device": e.device_name,
             "commit": e.commit[:12],
             "noise between launches": "" if e.noise is None else f"{100 * e.noise:.2f} %",
+            "unaudited arms": _unaudited(e),
             **e.versions,
         }
         for e in reversed(entries)
     ]
     return pd.DataFrame(lines).fillna("")
+
+
+def _unaudited(entry: Entry) -> str:
+    if entry.unaudited is None:
+        return "not recorded"
+    return ", ".join(style.title(arm) for arm in sorted(entry.unaudited)) or "none"
 
 
 def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
@@ -127,7 +140,7 @@ def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
 def _facts(entry: Entry) -> dict[str, str]:
     """What may explain a change."""
     return {"commit": entry.commit, "device": entry.device_name, "gate": entry.verdict or "not judged",
-            **entry.versions}  # fmt: skip
+            "unaudited arms": _unaudited(entry), **entry.versions}  # fmt: skip
 
 
 def _options(runs: list[dict[str, object]], chosen: int) -> Markup:

@@ -23,7 +23,7 @@ from tests import synthetic_run as synthetic
 SEEN = {"environment": dict.fromkeys(ENVIRONMENT, "x"), "attestation": dict.fromkeys(ATTESTATION, "x") | {"window": 16}}
 OTHER = {int: 77, float: 0.5, str: "other", bool: True, tuple: ("--other",), dict: {"other": 1}, type(None): 1.0}
 # another value that rows can still belong to
-FITTING = {"prompts": 7, "max_new_tokens": 4095, "concurrency": 4, "arm": "domino", "prompt_set": "mbpp", "replica": 1}
+FITTING = {"prompts": 7, "max_new_tokens": 4095, "concurrency": 4, "arm": "domino", "prompt_set": "mbpp", "replica": 2}
 
 
 @dataclass(frozen=True)

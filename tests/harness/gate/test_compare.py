@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.gate.compare import as_table, compare, judge
+from harness.gate.compare import as_table, compare
 from harness.paper import published
-from harness.stats.estimate import Estimate, Missing
+from harness.stats.estimate import Missing
 from harness.stats.estimates import measure
 from harness.stats.setting import Setting
 from harness.store import run as store
@@ -99,18 +99,3 @@ def test_the_table_says_what_stands_in_one_run_only(tmp_path):
     text = markdown(as_table(run, published.results(), compare(run, published.results()), "tau"))
     assert "only in paper" in text
     assert "Qwen3-4B/gsm8k" in text
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [(1.1, 5, "better"), (-5, -1.1, "worse"), (-0.5, 0.9, "equal"), (0.5, 5, "cannot tell"), (-5, 5, "cannot tell")],
-)
-def test_a_verdict_needs_the_whole_interval_beyond_the_band(low, high, verdict):
-    found, reason = judge(Estimate((low + high) / 2, low, high, 10, ""), 0.01)
-    assert found == verdict
-    assert ("reaches into the band" in reason) == (verdict == "cannot tell")
-
-
-def test_without_an_interval_the_value_decides_and_says_so():
-    assert judge(Estimate(1.5, None, None, 1, ""), 0.01) == ("better", "no interval")
-    assert judge(Estimate(0.5, None, None, 1, ""), 0.01) == ("equal", "no interval")

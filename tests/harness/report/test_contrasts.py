@@ -102,21 +102,6 @@ def test_an_arm_is_not_told_apart_from_itself_and_a_missing_one_is_named(measure
     assert gone.reason.startswith("domino: ")
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [
-        (1.1, 3, "more"),
-        (-3, -1.1, "less"),
-        (-0.9, 0.9, "equal"),
-        (0.5, 3, "open"),
-        (-3, 3, "open"),
-        (None, None, "open"),
-    ],
-)
-def test_only_a_whole_interval_beyond_the_band_is_a_difference(low, high, verdict):
-    assert contrasts.judge(Estimate(2.0, low, high, 30, ""), 1.0)[0] == verdict
-
-
 def test_a_size_is_written_without_its_sign_and_its_bounds_turned():
     assert percent(Estimate(-3.0, -4.0, 0.5, 9, "")) == "3.0 % [-0.5, 4.0]"
     assert percent(Estimate(-3.0, -4.0, 0.5, 9, ""), signed=True) == "-3.0 % [-4.0, 0.5]"
