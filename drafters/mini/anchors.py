@@ -26,9 +26,10 @@ import torch
 from safetensors.torch import load_file
 
 from drafters.mini.corpus import DOMAINS
-from drafters.mini.tau import SHIPPED, read_prompts
+from drafters.mini.tau import read_prompts
 from drafters.mini.tokenizer import END_ID
 from drafters.model.drafter import Drafter, load
+from drafters.model.registry import DRAFTERS
 from drafters.reference.decode import Rule, decode, drafting
 from drafters.reference.target import Cursor, Target
 from sglang_specbench.digest import weights_digest
@@ -128,10 +129,10 @@ def main(folder: Path, limit: int) -> None:
     target, plain = Target.load(folder / "target"), loaded(folder, "dflash")
     texts = [(prompt, answer(target, plain, prompt)) for prompt in prompts]
     found = {}
-    for arm in SHIPPED:
+    for arm in (arm for arm in DRAFTERS if (folder / arm / "config.json").is_file()):
         found[arm] = of_arm(loaded(folder, arm), target, texts)
         print(arm, {width: round(run["tokens"] / run["blocks"], 3) for width, run in found[arm][0]["widths"].items()})
-    digests = {name: weights_digest(folder / name) for name in ("target", *SHIPPED)}
+    digests = {name: weights_digest(folder / name) for name in ("target", *found)}
     ranks = found["dflash"][1]
     report = {
         "prompts": limit * len(DOMAINS), "tokens": TOKENS, "weights": digests,

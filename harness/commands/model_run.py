@@ -77,15 +77,6 @@ def left_out(results: Results) -> list[str]:
     return [*holes[:20], *more, *no_block]
 
 
-def measured_lines(run: str, target: str, hardware: str, context: int) -> Lines:
-    """Every setting of the run by the preset of its target's name, or by ``target`` where that is none.
-
-    With ``target``, targets that have another preset of their own are left out.
-    """
-    question = Question(target=target, hardware=hardware, context=context)
-    return [_line(p) for each in predictions_by_target(run, load_results(run), question).values() for p in each]
-
-
 def worst_lines(by_target: dict[str, list[Prediction]]) -> Lines:
     """For each target and temperature: how many settings, the median and the largest residual, and where that is."""
     lines = []

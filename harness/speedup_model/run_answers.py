@@ -98,7 +98,7 @@ def width_line(found: RunSurvival, costs: Costs) -> dict[str, Any]:
     return {
         "setting": str(found.setting),
         "best width": best.width,
-        "in 95 % of draws": f"{low} to {high}",
+        "in 95 % of draws": f"{low} to {high}" if found.prompts > 1 else "one prompt",
         "tau": _shown(best.tau),
         "tau, histogram cut": best.tau_cut,
         "speedup": _shown(best.speedup),

@@ -79,7 +79,11 @@ def every_width(survival: Draws, prompts: int, cost: Callable[[int], float]) -> 
     sizes = range(2, len(survival) + 2)
     taus = [fixed_places(survival, width) for width in sizes]
     gains = [tau / cost(width) for tau, width in zip(taus, sizes, strict=True)]
-    replicates = np.stack(gains)[:, 1:] if prompts > 1 else np.stack(gains)
+    replicates = np.stack(gains)
+    drawn = replicates[:, 1:][
+        :, np.isfinite(replicates[:, 1:]).all(axis=0)
+    ]  # a draw of prompts without a block has no tau
+    replicates = drawn if prompts > 1 and drawn.size else replicates[:, :1]
     best = np.bincount(replicates.argmax(axis=0), minlength=len(gains)) / replicates.shape[1]
     return [
         Width(

@@ -177,6 +177,16 @@ def test_doubt_of_the_best_width_comes_from_the_draws():
     assert low < high
 
 
+def test_draws_without_a_block_have_no_best_width():
+    """Two draws of three have no blocks, so no tau: they do not count as draws whose best width is the first."""
+    curves = np.repeat(np.array(iid_survival(0.8, 15))[:, None], 4, axis=1)
+    curves[:, 2:] = np.nan
+    costs = in_passes(15, parallel_draft(0.1), free_verification, parallel=True)
+    found = every_width(curves, 30, lambda width: costs.block(1, width))
+    assert found[-1].best_share == 1
+    assert best_width(found)[1:] == (WIDE, WIDE)
+
+
 def test_every_speculative_algorithm_says_whether_its_draft_depends_on_the_width():
     assert {arm.algorithm for arm in ARMS.values()} - {""} == set(SAME_DRAFT)
     assert draft_note("lilicorr").startswith("another at another width: ")
