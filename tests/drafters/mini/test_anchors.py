@@ -20,7 +20,8 @@ def test_a_walk_by_hand():
     assert walked(right, 4) == [2, 3]  # anchors 0 and 3; the last block is not cut
     assert block_anchors(right, 4).tolist() == [0, 3]
     assert walked(right, 2) == [1, 1, 0]  # anchors 0, 2, 4
-    assert no_longer_right(right) == (3, 5)
+    # right from anchors 0, 1, 1, 3, 3 at slots 2, 2, 3, 2, 3; from the next anchor only the second still is
+    assert no_longer_right(right) == (4, 5)
 
 
 def test_ranks_by_hand():
