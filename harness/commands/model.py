@@ -13,12 +13,13 @@ import typer
 from rich.table import Table
 
 from harness.commands.model_doubts import TITLE as DOUBTS
-from harness.commands.model_options import check_options
+from harness.commands.model_options import ONE_BATCH, batches, check_options
 from harness.speedup_model.answers import Tables
 from harness.speedup_model.question import HARDWARE, Question
 from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
 
+ROUNDING = 1e-9  # what sums leave of nothing
 PIPED = 200  # columns where the reader is no terminal
 PRINTS = {DOUBTS: "In doubt:", "assumptions": "This assumes:"}  # printed as sentences
 
@@ -58,16 +59,25 @@ def model(
         int | None, typer.Option(min=0, max=1024, help="Drafted tokens a block; default 4, with --target 3.")
     ] = None,
     cost: Annotated[float, typer.Option(min=0, help="Time of a draft pass, in target passes.")] = 0.05,
-    parallel: Annotated[bool, typer.Option(help="One draft pass drafts the whole block.")] = False,
+    parallel: Annotated[
+        bool | None,
+        typer.Option(help="One draft pass drafts a block; default: as the arm of --survival, else no."),
+    ] = None,
     slope: Annotated[float, typer.Option(min=0, help="Target passes that each verified draft adds.")] = 0.0,
     target: Annotated[str, typer.Option(help="Model preset: costs from rooflines instead.")] = "",
     drafter: Annotated[
         str, typer.Option(help="Its drafter: block, or a model preset that drafts token by token.")
     ] = "block",
-    hardware: Annotated[str, typer.Option(help=f"Hardware preset; default the run's own, else {HARDWARE}.")] = "",
+    hardware: Annotated[
+        str, typer.Option(help=f"Hardware preset; default that of --run or --survival, else {HARDWARE}.")
+    ] = "",
     gpus: Annotated[int, typer.Option(min=1, max=1024, help="GPUs that share the model (tensor parallel).")] = 1,
     batch: Annotated[
-        str, typer.Option(metavar="B|FIRST:LAST", help="Sequences a pass, in powers of two; default 1:256.")
+        str,
+        typer.Option(
+            metavar="B|FIRST:LAST",
+            help="Sequences a pass, in powers of two; default 1:256, or 1 where one is asked for.",
+        ),
     ] = "",
     positions: Annotated[
         int | None,
@@ -98,7 +108,7 @@ def model(
         drafter=drafter,
         hardware=hardware,
         gpus=gpus,
-        batches=batches(batch or ("1" if asked == "tree" else "1:256")),
+        batches=batches(batch or ("1" if asked in ONE_BATCH else "1:256"), one=asked in ONE_BATCH),
         context=context,
     )
     found = answer(asked, ctx.params, question)
@@ -126,24 +136,13 @@ def answer(asked: str, given: dict[str, Any], question: Question) -> Tables:
         found = survival_tables(given["survival"], question, given["widths"])
     elif asked == "tree":
         marginals = tree_answers.read_marginals(given["marginals"])
-        found = tree_answers.tree_tables(marginals, given["tree"], question.costs, question.batches[0])
+        batch = question.batches[0]
+        found = tree_answers.tree_tables(marginals, given["tree"], question.costs, batch, question.assumes)
     elif asked == "speedup":
         found = question.alpha_tables(given["speedup"])
     else:
         found = question.roofline_tables() if question.target else question.block_tables()
     return with_doubts(found, doubts)
-
-
-def batches(text: str) -> list[int]:
-    """``8`` or ``1:1024``: the first, every power of two between, the last."""
-    first, colon, last = text.partition(":")
-    try:
-        low, high = int(first), int(last if colon else first)
-    except ValueError:
-        raise UserError(f"model: --batch {text!r} is no batch", "write 8, or 1:1024") from None
-    if not 1 <= low <= high <= 1 << 20:
-        raise UserError(f"model: --batch {text}: not between 1 and {1 << 20:,}, first to last", "write 1:1024")
-    return sorted({low, *(b for b in (1 << k for k in range(21)) if low < b < high), high})
 
 
 def show(found: Tables, console: Console) -> None:
@@ -157,7 +156,7 @@ def show(found: Tables, console: Console) -> None:
         for name in lines[0] if lines else ():
             table.add_column(name, no_wrap=name == "setting")
         for line in lines:
-            table.add_row(*(f"{v:.4g}" if isinstance(v, float) and v < 1000 else _whole(v) for v in line.values()))
+            table.add_row(*map(_cell, line.values()))
         console.print(table)
 
 
@@ -170,5 +169,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _whole(value: object) -> str:
-    return f"{value:,.0f}" if isinstance(value, float) else str(value)
+def _cell(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "0" if abs(value) < ROUNDING else f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"

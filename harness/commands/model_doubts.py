@@ -6,7 +6,7 @@ Knows where `Results` keeps them; says nothing of its own but for a device that 
 from collections.abc import Sequence
 
 from harness.speedup_model.answers import Lines, Tables
-from harness.speedup_model.predict import Prediction, device_name, is_device
+from harness.speedup_model.predict import Prediction, device_name, gpus_of, is_device
 from harness.stats.results import Results
 from harness.stats.setting import Setting
 from harness.tables.build import UNAUDITED, doubts
@@ -27,10 +27,12 @@ def doubts_of(results: Results) -> list[str]:
     return [*doubts(results), *cautions]
 
 
-def other_device(results: Results, hardware: str) -> list[str]:
-    """A doubt where the preset ``hardware`` is not what the run was measured on."""
-    name = device_name(results)
-    return [] if is_device(hardware, name) else [f"measured on {name!r}, set against the roofline of {hardware}"]
+def other_device(results: Results, hardware: str, gpus: int) -> list[str]:
+    """A doubt where ``gpus`` of the preset ``hardware`` (empty: the run's own) are not what the run was measured on."""
+    name, own = device_name(results), gpus_of(results)
+    other = hardware and not is_device(hardware, name)
+    devices = [f"measured on {name!r}, set against the roofline of {hardware}"] if other else []
+    return devices + ([f"measured on {own} GPU, set against a roofline of {gpus}: --gpus {own}"] if own != gpus else [])
 
 
 def beyond_peak(found: Sequence[Prediction]) -> list[str]:

@@ -57,7 +57,7 @@ def run_tables(run: str, question: Question) -> Tables:
         }
         texts = [*prediction.ASSUMES, *roofline.ASSUMES, f"{question.gpus} x {device_of(results, question).source}"]
         doubts += beyond_peak([p for each in by_target.values() for p in each])
-        doubts += other_device(results, question.hardware) if question.hardware else []
+        doubts += other_device(results, question.hardware, question.gpus)
     texts += left_out(results)
     if parts:
         found["parts of the residual against the run's own decode times, %"] = parts
@@ -138,7 +138,7 @@ def fixed_seconds(t0: str, question: Question) -> tuple[float, list[str]]:
     value_ms = overhead_ms([p for each in by_target.values() for p in each])
     if value_ms is None:
         raise UserError(f"model: --t0 {t0}: no setting with acceptance length and an AR beside it", "name another run")
-    texts = [*doubts_of(results), *other_device(results, question.hardware)]
+    texts = [*doubts_of(results), *other_device(results, question.hardware, question.gpus)]
     return value_ms / 1000, [f"t0, from {t0}: {text}" for text in texts]
 
 
@@ -161,7 +161,7 @@ def predictions_by_target(run: str, results: Results, question: Question) -> dic
     wanted = [name for name in results.targets() if not target or name in nameless or name.lower() == target.lower()]
     if not wanted:
         raise UserError(f"model: --run {run} has no target {target!r}", f"it has {', '.join(results.targets())}")
-    shapes = {name: presets.shape(target or name) for name in wanted}
+    shapes = {name: question.split(presets.shape(target or name), target or name) for name in wanted}
     device = device_of(results, question)
     return {
         name: [p for p in predictions(results, shape, device, question.context) if p.setting.target == name]

@@ -5,17 +5,18 @@ run folders of the arm, or numbers. Each setting then has a line of its own thro
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.commands.model_doubts import doubts_of, with_doubts
+from harness.commands.model_doubts import doubts_of, other_device, with_doubts
 from harness.load_results import load_results
 from harness.paper import published
-from harness.speedup_model import batch_speedup, budget, roofline, widths
+from harness.speedup_model import budget, widths
 from harness.speedup_model.answers import Tables, assumptions
+from harness.speedup_model.batch_speedup import BLOCK_DRAFTER
 from harness.speedup_model.costs import Costs, from_widths
-from harness.speedup_model.predict import drafted_by_arm
-from harness.speedup_model.question import Question
+from harness.speedup_model.predict import drafted_by_arm, drafts_blocks, hardware_name
+from harness.speedup_model.question import HARDWARE, Question
 from harness.speedup_model.run_answers import ASSUMES, budget_line, fit_line, slot_lines, width_line, width_lines
 from harness.speedup_model.run_survival import RunSurvival, survivals
 from harness.stats.estimate import Estimate
@@ -49,12 +50,14 @@ def survival_tables(where: str, question: Question, measured: str = "") -> Table
     found = survivals(results, store.load(Path(run)).rows, arm)
     if not found:
         raise UserError(f"model: --survival: {run} has no acceptance of {arm}", f"it has {', '.join(results.arms())}")
+    question = _as_drafted(question, arm, hardware_name(results))
     doubts = doubts_of(results)
     if measured:
         costs, more = measured_costs(measured, _timed(run, results, arm), arm)
         doubts += more
     else:
         costs = lambda one: question.costs(len(one.draws))
+        doubts += _other_costs(results, found, question) if question.target else []
     greedy = [s for s in found if s.setting.temperature == 0]
     # measured blocks say nothing of another batch than their own
     batches = {s.setting: (s.setting.concurrency,) if measured else BATCHES_OF_BUDGET for s in found}
@@ -68,9 +71,36 @@ def survival_tables(where: str, question: Question, measured: str = "") -> Table
     tables["how much to verify"] = [budget_line(s, costs(s), b) for s in found for b in batches[s.setting]]
     left_out = [f"left out: {s}: {why}" for s, why in results.holes.items() if s.arm == arm]
     own = [f"costs: {costs(found[0]).source}", f"draft: {widths.draft_note(arm)}", *left_out]
-    models = MEASURED_ASSUMES if measured else (*roofline.ASSUMES, *batch_speedup.ASSUMES) if question.target else ()
+    models = MEASURED_ASSUMES if measured else question.assumes
     texts = assumptions(ASSUMES, widths.ASSUMES, budget.ASSUMES, own, models)
     return with_doubts({**tables, "assumptions": texts}, doubts)
+
+
+def _as_drafted(question: Question, arm: str, hardware: str) -> Question:
+    """With passes as the arm makes them and the run's own hardware, if nothing else is said.
+
+    `UserError` for a drafter that drafts in another way than the arm.
+    """
+    whole = drafts_blocks(arm)
+    if question.target and not whole and get_arm(arm).algorithm != "STANDALONE":
+        raise UserError(f"model: --target: no roofline for the drafts of {arm}", "state its costs: --cost, or --widths")
+    if question.target and whole != (question.drafter == BLOCK_DRAFTER):
+        way, remedy = ("a block in one pass", BLOCK_DRAFTER) if whole else ("token by token", "a model preset")
+        raise UserError(f"model: --drafter {question.drafter}: {arm} drafts {way}", f"give --drafter {remedy}")
+    parallel = whole if question.parallel is None else question.parallel
+    return replace(question, parallel=parallel, hardware=question.hardware or hardware)
+
+
+def _other_costs(results: Results, found: list[RunSurvival], question: Question) -> list[str]:
+    """Doubts where costs are of another device or target than the acceptance, or of more sequences than fit."""
+    targets = [name for name in results.targets() if name.lower() != question.target.lower()]
+    others = [f"acceptance of {', '.join(targets)}, costs of {question.target}"] if targets else []
+    crowded = [
+        f"{one.setting}: memory holds {fits:,} sequences of {question.context:,} tokens"
+        for one in found
+        if one.setting.concurrency > (fits := question.costs(len(one.draws)).fits)
+    ]
+    return [*others, *crowded, *other_device(results, question.hardware or HARDWARE, question.gpus)]
 
 
 def _run_and_arm(where: str) -> tuple[str, str]:
@@ -91,7 +121,7 @@ def measured_costs(text: str, own: Measured, arm: str) -> tuple[CostsOf, list[st
     a place that only one of them timed, and a line that cannot be.
     """
     if stated := _stated(text):
-        line = _line(stated, "--widths")
+        line = _line(stated, text)
         return lambda one: line, []
     runs = [own, *(_timed(name, load_results(name), arm) for name in text.split(","))]
     doubts = [f"{run.name}: {doubt}" for run in runs[1:] for doubt in doubts_of(run.results)]
@@ -120,6 +150,8 @@ def _stated(text: str) -> dict[int, float]:
 
 
 def _timed(name: str, results: Results, arm: str) -> Measured:
+    if results.cells is None:
+        raise UserError(f"model: --widths: {name!r} printed no decode times", "name measured runs")
     drafted = {target: drafted for (target, own), drafted in drafted_by_arm(results).items() if own == arm}
     if not drafted:
         raise UserError(f"model: --widths: {name} has no ok cell of {arm}", f"it has {', '.join(results.arms())}")

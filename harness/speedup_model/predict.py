@@ -116,10 +116,16 @@ def _prediction(
     )
 
 
+def hardware_name(results: Results) -> str:
+    """The preset of the run's device, or nothing; the paper's is an H100."""
+    device = device_name(results)
+    return next((name for name in presets.tables("hardware.toml") if is_device(name, device)), "")
+
+
 def hardware_of(results: Results) -> Hardware | None:
     """The preset of the run's device, or None; the paper's is an H100."""
-    device = device_name(results)
-    return next((presets.hardware(name) for name in presets.tables("hardware.toml") if is_device(name, device)), None)
+    name = hardware_name(results)
+    return presets.hardware(name) if name else None
 
 
 def is_device(name: str, device: str) -> bool:
@@ -136,6 +142,12 @@ def is_device(name: str, device: str) -> bool:
 def device_name(results: Results) -> str:
     """As the run's driver calls it; an H100 for the paper's printed numbers."""
     return "H100" if results.cells is None else str(results.cells.env_device_name.iloc[0])
+
+
+def gpus_of(results: Results) -> int:
+    """GPUs that shared the target, as the servers resolved their arguments; one for the paper."""
+    found = [] if results.cells is None else results.cells.server_args
+    return max((int(args.get("tp_size", 1)) for args in found if args), default=1)
 
 
 @dataclass(frozen=True, kw_only=True)

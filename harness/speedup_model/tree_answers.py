@@ -5,13 +5,13 @@ Knows how marginals are written and how an answer is laid out; numbers come from
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from harness.speedup_model import trees
-from harness.speedup_model.answers import Lines, Tables, assumptions
+from harness.speedup_model.answers import NO_ROOM, Lines, Tables, assumptions
 from harness.speedup_model.costs import Costs
 from harness.speedup_model.trees import Tree, best_tree, prefix_mask, some_child_accepted
 from sglang_specbench.errors import UserError
@@ -58,10 +58,12 @@ def _chances(words: Sequence[str], where: str) -> list[float]:
     return found
 
 
-def tree_tables(marginals: Marginals, nodes: int, costs: Callable[[int], Costs], batch: int) -> Tables:
+def tree_tables(
+    marginals: Marginals, nodes: int, costs: Callable[[int], Costs], batch: int, assumes: Iterable[str] = ()
+) -> Tables:
     """The best trees up to ``nodes`` against chains of the same budget, and the largest one node by node.
 
-    ``costs(drafted)`` are those of a block of that depth.
+    ``costs(drafted)`` are those of a block of that depth, and ``assumes`` what they rest on.
     """
     if not 1 <= nodes <= MOST_NODES:
         raise UserError(f"model: --tree {nodes}: not between 1 and {MOST_NODES:,} nodes", "write --tree 15")
@@ -71,7 +73,7 @@ def tree_tables(marginals: Marginals, nodes: int, costs: Callable[[int], Costs],
     return {
         f"best trees, at batch {batch}": lines,
         f"the best tree of {len(tree.paths) - 1} nodes": _node_lines(tree),
-        "assumptions": assumptions(ASSUMES, (f"costs: {costs(_depth(tree)).source}",)),
+        "assumptions": assumptions(ASSUMES, (f"costs: {costs(_depth(tree)).source}",), assumes),
     }
 
 
@@ -92,9 +94,12 @@ def _tree_line(
     }
 
 
-def _speedup(tree: Tree, costs: Callable[[int], Costs], batch: int) -> float:
-    """Tokens a block over its cost; every sequence verifies the tree's nodes and its anchor."""
-    return tree.tokens / costs(_depth(tree)).ragged(batch, batch * (len(tree.paths) - 1))
+def _speedup(tree: Tree, costs: Callable[[int], Costs], batch: int) -> float | str:
+    """Tokens a block over its cost; every sequence verifies, and caches, the tree's nodes and its anchor."""
+    nodes = len(tree.paths) - 1
+    if batch > costs(nodes).fits:
+        return NO_ROOM
+    return tree.tokens / costs(_depth(tree)).ragged(batch, batch * nodes)
 
 
 def _depth(tree: Tree) -> int:

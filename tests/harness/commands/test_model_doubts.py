@@ -97,6 +97,29 @@ def test_no_roofline_of_another_device_in_silence(tmp_path):
     assert text not in doubts(named)
 
 
+def test_no_roofline_of_other_gpus_in_silence(tmp_path):
+    """A run of two GPUs, as its servers resolved their arguments, and the paper, which is of one."""
+    folder = write(tmp_path / "run", lambda header: replace(header, server_args={**header.server_args, "tp_size": 2}))
+    one, two = (command("--run", folder, "--hardware", "h100", "--gpus", gpus) for gpus in (1, 2))
+    text = "measured on 2 GPU, set against a roofline of 1: --gpus 2"
+    assert text in doubts(one)
+    assert text not in doubts(two)
+    assert "measured on 1 GPU, set against a roofline of 8: --gpus 1" in doubts(command("--run", "paper", "--gpus", 8))
+
+
+def test_costs_are_of_the_runs_own_device(tmp_path):
+    def on_h200(header):
+        return replace(header, environment={**header.environment, "device_name": "NVIDIA H200"})
+
+    folder = write(tmp_path / "h200", on_h200)
+    own, named = (
+        command("--survival", f"{folder}:dflash", "--target", "qwen3-8b", *more)
+        for more in ((), ("--hardware", "h200"))
+    )
+    assert own == named
+    assert not any("measured on" in text for text in doubts(own))
+
+
 def test_the_roofline_of_a_run_is_that_of_the_width_it_verified(tmp_path):
     """64 streams, where verification is arithmetic: eight positions less save their rooflines, overheads aside."""
     from harness.load_results import load_results
@@ -212,6 +235,7 @@ def test_costs_from_stated_widths_and_what_is_refused(tmp_path):
         ("8:1.4,16:x", "no numbers"),
         ("8:0.1,16:9", "a block of one position takes"),
         ("nosuch", "no such run folder"),
+        ("paper", "'paper' printed no decode times"),
     ):
         with pytest.raises(UserError, match=said):
             command("--survival", where, "--widths", text)

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.speedup_model import presets
-from harness.speedup_model.batch_speedup import block, drafter, gain, gain_at_any_batch, sequences_that_fit
+from harness.speedup_model.batch_speedup import (
+    DrafterShape,
+    block,
+    drafter,
+    gain,
+    gain_at_any_batch,
+    sequences_that_fit,
+)
 from harness.speedup_model.costs import from_rooflines
 from harness.speedup_model.roofline import free_batch, step
 from harness.speedup_model.speedup import (
@@ -45,8 +52,8 @@ def test_a_pass_over_more_never_takes_less(shape, device, batch, slots, context,
 def test_a_block_gains_no_more_than_its_tokens(shape, device, batch, drafted, context, alpha):
     """Verification reads at least what AR reads; so a block costs at least an AR pass, whatever drafts it."""
     survival = iid_survival(alpha, drafted)
-    for name in ("block", "qwen3-4b"):
-        found = block(shape, drafter(name, shape), device, batch, drafted, context)
+    for drafting in (drafter("block", shape), DrafterShape(shape=SHAPES["qwen3-4b"], parallel=False)):
+        found = block(shape, drafting, device, batch, drafted, context)
         assert 0 < gain(survival, found) <= expected_tokens(survival)
 
 

@@ -61,6 +61,15 @@ def test_costs_from_rooflines_count_every_sequence():
     assert [line["tree: speedup"] for line in alone] == sorted(line["tree: speedup"] for line in alone)
 
 
+def test_a_tree_that_memory_does_not_hold_has_no_speedup():
+    """603 sequences of 512 tokens and 16 positions fit on an H100 (docs/theory.md); 63 nodes take 48 more of each."""
+    question = Question(target="qwen3-8b")
+    small, *_, large = lines_of(tree_tables([[0.6, 0.2, 0.08]] * 15, 63, question.costs, 603))
+    assert small["tree: speedup"] > 1
+    assert large["tree: speedup"] == "does not fit"
+    assert large["tree: tokens"] > small["tree: tokens"]
+
+
 def test_marginals_from_a_file(tmp_path):
     path = tmp_path / "ranks.csv"
     path.write_text("0.5,0.25\n0.25,0.125\n")
