@@ -32,7 +32,8 @@ def other_device(results: Results, hardware: str, gpus: int) -> list[str]:
     name, own = device_name(results), gpus_of(results)
     other = hardware and not is_device(hardware, name)
     devices = [f"measured on {name!r}, set against the roofline of {hardware}"] if other else []
-    return devices + ([f"measured on {own} GPU, set against a roofline of {gpus}: --gpus {own}"] if own != gpus else [])
+    shared = [f"measured with GPUs: {own}, set against a roofline with GPUs: {gpus}"] if own != gpus else []
+    return devices + shared
 
 
 def beyond_peak(found: Sequence[Prediction]) -> list[str]:

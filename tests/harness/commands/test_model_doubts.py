@@ -101,10 +101,10 @@ def test_no_roofline_of_other_gpus_in_silence(tmp_path):
     """A run of two GPUs, as its servers resolved their arguments, and the paper, which is of one."""
     folder = write(tmp_path / "run", lambda header: replace(header, server_args={**header.server_args, "tp_size": 2}))
     one, two = (command("--run", folder, "--hardware", "h100", "--gpus", gpus) for gpus in (1, 2))
-    text = "measured on 2 GPU, set against a roofline of 1: --gpus 2"
+    text = "measured with GPUs: 2, set against a roofline with GPUs: 1"
     assert text in doubts(one)
     assert text not in doubts(two)
-    assert "measured on 1 GPU, set against a roofline of 8: --gpus 1" in doubts(command("--run", "paper", "--gpus", 8))
+    assert "measured with GPUs: 1, set against a roofline with GPUs: 8" in doubts(command("--run", "paper", "--gpus", 8))
 
 
 def test_costs_are_of_the_runs_own_device(tmp_path):
