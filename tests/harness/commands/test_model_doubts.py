@@ -104,7 +104,8 @@ def test_no_roofline_of_other_gpus_in_silence(tmp_path):
     text = "measured with GPUs: 2, set against a roofline with GPUs: 1"
     assert text in doubts(one)
     assert text not in doubts(two)
-    assert "measured with GPUs: 1, set against a roofline with GPUs: 8" in doubts(command("--run", "paper", "--gpus", 8))
+    paper = command("--run", "paper", "--gpus", 8)
+    assert "measured with GPUs: 1, set against a roofline with GPUs: 8" in doubts(paper)
 
 
 def test_costs_are_of_the_runs_own_device(tmp_path):
