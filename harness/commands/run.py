@@ -14,13 +14,13 @@ from harness.measure.progress import Reporter
 from harness.measure.run import exit_code, pending, run_allocation, served_by
 from harness.measure.side_by_side import gpus_each, places, run_side_by_side
 from harness.measure.signals import STOPPED, one_way_to_stop
-from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
@@ -107,6 +107,9 @@ def carry_out(
     order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console, devices: str = ""
 ) -> list[str]:
     """Measure ``wanted``; the outcomes of the cells as they ended. ``devices``: what `places` takes."""
+    from harness.report.so_far import SoFar
+
+    so_far = SoFar(order.run_dir, wanted.values(), console)
     at = [] if order.url or executor == "ray" else _places(order, plan, devices)
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
@@ -119,6 +122,7 @@ def carry_out(
         def cell_done(header: Header) -> None:
             outcomes.append(header.outcome)
             reporter.cell(header)
+            so_far.cell(header)
 
         watchers = Watchers(note=reporter.note, conversation=reporter.conversation, cell=cell_done)
         if executor == "ray":
@@ -141,9 +145,12 @@ def _places(order: Order, plan: Plan, devices: str) -> list[str]:
 
 def _report(run_dir: Path, console: Console) -> int:
     """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.load_results import estimated, frames_of
     from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    code = report(run_dir, console)
-    tell(run_dir, console)
+    frames = frames_of([run_dir])
+    results = estimated(frames, [run_dir], str(run_dir))
+    code = report(run_dir, results, frames, console)
+    tell(run_dir, results, frames, console)
     return code

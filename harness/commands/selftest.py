@@ -22,7 +22,6 @@ from harness.measure.progress import bar
 from harness.measure.run import exit_code, pending
 from harness.measure.signals import STOPPED, one_way_to_stop
 from harness.report.selftest_page import Measured, page
-from harness.schema.atomic_file import make_folder, write_text
 from harness.stats.greedy_match import equalities
 from harness.store import run as store
 from harness.store.lock import hold
@@ -30,6 +29,7 @@ from harness.sweep.plan import expand
 from harness.sweep.resolve import resolve
 from harness.sweep.sweep import AR, Sweep, load
 from sglang_specbench.arms import ARMS
+from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device, require
 from sglang_specbench.errors import UserError

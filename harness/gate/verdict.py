@@ -12,17 +12,8 @@ from dataclasses import dataclass
 
 from harness.gate.effects import pooled_logs, tau_effect, throughput_effect
 from harness.gate.judgement import Effect, Judgement, judge, spent
-from harness.gate.match import (
-    INCONCLUSIVE,
-    INVALID,
-    Trouble,
-    differences,
-    shared,
-    speeds,
-    tau_changes,
-    text_of,
-    troubles,
-)
+from harness.gate.match import shared, speeds, tau_changes, text_of
+from harness.gate.troubles import INCONCLUSIVE, INVALID, Trouble, differences, troubles
 from harness.stats.results import Results
 from harness.stats.setting import Setting
 
@@ -119,7 +110,7 @@ def _judge_throughput(
     for setting in (None, *settings):  # None: pooled
         own = {key: v for key, v in old.items() if setting in (None, key[1])}
         before, after = pooled_logs(own, new)
-        if not len(before) or not len(after):
+        if not len(before):  # and so neither side: only settings that both measured count
             continue
         note = ""
         try:

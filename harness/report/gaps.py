@@ -52,7 +52,7 @@ def _exactness(results: Results) -> Iterator[Gap]:
     said = {
         "fail": (
             "FAILED the audit: not the target's distribution, so not a drafter",
-            "mend it before its speed counts",
+            "fix it before its speed counts",
         ),
         "inconclusive": ("the audit did not decide", "audit it with more samples: specbench audit SWEEP --samples"),
         "unaudited": ("not audited with these weights and versions", "specbench audit SWEEP"),

@@ -19,7 +19,7 @@ from sglang_specbench import checkpoint
 from sglang_specbench.arms import Arm, base_of, get_arm
 from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
-from sglang_specbench.device import detect_device
+from sglang_specbench.device import detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.machine import unsupplied
 
@@ -70,7 +70,7 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
     drafters = _drafters(sweep, targets, device)
     return Inputs(
         device=device,
-        dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
+        dtype=dtype_on(device, dtype),
         targets=targets,
         drafters=drafters,
         windows={

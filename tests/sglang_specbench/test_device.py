@@ -71,3 +71,8 @@ def test_a_card_or_driver_that_cannot_serve_is_named(smi, card: str, said: str) 
     found = [problem for problem in machine.inspect_machine().problems if "sm_" in problem or "driver" in problem]
     assert [text for text in found if said and said in text] == found
     assert len(found) == bool(said)
+
+
+def test_a_dtype_that_is_stated_holds_and_auto_follows_the_device() -> None:
+    assert [device.dtype_on("cuda", asked) for asked in ("auto", "float16")] == ["bfloat16", "float16"]
+    assert [device.dtype_on("cpu", asked) for asked in ("auto", "bfloat16")] == ["float32", "bfloat16"]
