@@ -129,7 +129,7 @@ def carry_out(
             from harness.measure.ray_executor import run_on_ray
 
             run_on_ray(order, plan, wanted, watchers)
-        elif len(at) > 1:
+        elif devices or len(at) > 1:  # one that is named need not be the first
             run_side_by_side(order, plan, wanted, watchers, at)
         else:
             for allocation in plan.allocations:

@@ -15,6 +15,7 @@ from harness.measure.run import run_allocation
 from harness.measure.side_by_side import gpus_each, places, run_side_by_side
 from harness.store import run as store
 from harness.sweep import plan
+from sglang_specbench.console import Console
 from sglang_specbench.device import Gpu
 from sglang_specbench.errors import UserError
 
@@ -132,6 +133,17 @@ def test_devices_are_for_servers_that_are_started_here(two, tmp_path, files, oth
     asked = {"only": "", "server": "", "executor": "local", "device": "auto", **other}
     with pytest.raises(UserError, match="--devices is for servers that are started here"):
         command.run(str(tmp_path / "two.toml"), out=tmp_path / "c", devices="0", data_dir=[files / "data"], **asked)
+
+
+def test_a_single_device_that_is_named_is_the_one_that_is_used(two, tmp_path, files, monkeypatch):
+    """In this process it would be the first GPU that is visible."""
+    taken = []
+    monkeypatch.setattr(command, "places", lambda *_: ["3"])
+    monkeypatch.setattr(command, "run_side_by_side", lambda *given: taken.append(given[-1]))
+    order, made = two
+    wanted = {c.id: c for c in made.cells}
+    assert command.carry_out(order("one"), made, wanted, "local", Console(), "3") == []
+    assert taken == [["3"]]
 
 
 def test_every_gpu_is_taken_unless_some_are_named(monkeypatch):
