@@ -78,12 +78,12 @@ def run_side_by_side(
             while waiting and free:
                 pipe, worker = _start(order, waiting.popleft(), free.pop(0))
                 busy[pipe] = worker
-            for pipe in wait(list(busy)):
-                said = _hear(pipe)
+            for heard in wait(list(busy)):
+                said = _hear(heard)
                 if said is not None:
                     _pass_on(said, watchers)
                     continue
-                worker = busy.pop(pipe)
+                worker = busy.pop(heard)
                 worker.process.join()
                 free.append(worker.place)
                 if worker.process.exitcode:
