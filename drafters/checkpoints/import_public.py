@@ -74,9 +74,18 @@ def import_checkpoint(folder: Path, target: Path | None = None) -> Imported:
             if new in tensors:
                 raise UserError(f"{path}: two tensors become {new!r}", "the checkpoint mixes two forms")
             tensors[new] = value.to(torch.bfloat16).contiguous()
+    _refuse_unserved(config, str(folder))
     if is_speculators(config):
         config = from_speculators(config, str(folder), _layers(target))
     return Imported(_config(config, tensors), tensors, dict(dropped))
+
+
+def _refuse_unserved(config: dict[str, Any], where: str) -> None:
+    """Options of ModelOpt's exporter that SGLang 0.5.23 does not read: it would serve another function."""
+    nested = config.get("dflash_config") or {}
+    for key, words in (("use_swa", "a sliding window"), ("attention_sink_bias", "attention sinks")):
+        if nested.get(key):
+            raise UserError(f"{where}: dflash_config.{key}: SGLang 0.5.23 does not serve {words}", "train without")
 
 
 def _layers(target: Path | None) -> dict[str, Any]:
@@ -141,6 +150,9 @@ def _config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         config["dflash_config"] = {**config.get("dflash_config", {}), "projector_type": "domino"}
     elif "markov_head.markov_w1.weight" in tensors:
         config = _dspark_config(config, tensors)
+    nested = config.get("dflash_config") or {}
+    if "causal" in nested:  # ModelOpt's word for all layers
+        config["is_causal"] = bool(nested["causal"])
     if config.get("is_causal") is None and "sliding_attention" not in (config.get("layer_types") or ()):
         config["is_causal"] = False  # what SGLang assumes of full attention: said, not changed
     if "rope_theta" not in config and config.get("rope_parameters"):
