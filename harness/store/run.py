@@ -30,7 +30,8 @@ from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_file
-from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
+from harness.store.cell_file import PARTIAL, read, read_header
+from harness.store.columns import COUNT, OUTPUTS, SCHEMA
 from sglang_specbench.errors import UserError
 
 PANEL = ["target", "render", "prompt_set", "prompt_version", "tier"]  # cells that agree in these send the same prompts
@@ -115,7 +116,7 @@ def load(run_dir: Path, outputs: bool = False) -> Frames:
 
 def frames(cells: Sequence[tuple[Header, pa.Table]], outputs: bool = False) -> Frames:
     """Both frames of cells in memory; their rows as `cell_file.as_table` makes them. Checks nothing."""
-    columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
+    columns = [name for name in SCHEMA.names if outputs or name not in OUTPUTS]
     return Frames(pd.DataFrame([_flat(header) for header, _ in cells]), _rows(cells, columns))
 
 
@@ -200,6 +201,6 @@ def _rows(cells: Sequence[tuple[Header, pa.Table]], columns: Sequence[str]) -> p
         [i for i, table in enumerate(tables) for _ in range(table.num_rows)],
         categories=[header.cell.id for header, _ in cells],
     )
-    frame = joined.to_pandas(types_mapper={cell_file.COUNT: pd.Int64Dtype()}.get)
+    frame = joined.to_pandas(types_mapper={COUNT: pd.Int64Dtype()}.get)
     frame.insert(0, "cell", names)
     return frame

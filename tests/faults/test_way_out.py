@@ -1,5 +1,6 @@
 """Whatever a command raises ends as one line and the exit code that the docs promise."""
 
+import asyncio
 import errno
 import os
 import subprocess
@@ -38,6 +39,7 @@ def raising(monkeypatch, error):
         (IsADirectoryError(errno.EISDIR, "Is a directory", "d"), 2, "d: Is a directory"),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, ""),
+        (asyncio.CancelledError(), 130, ""),
         (SystemExit(3), 3, ""),
         (typer.Exit(1), 1, ""),
     ],
