@@ -75,13 +75,12 @@ class Header:
 
     @classmethod
     def from_json(cls, text: str, where: str = "header") -> "Header":
-        """Inverse of `to_json`; `UserError` naming ``where`` for another schema, and any key that is not of its type."""
+        """Inverse of `to_json`; `UserError` naming ``where`` for another schema, or a key that is not of its type."""
         data = json_value(text, where, REMEDY)
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
             older = isinstance(schema, int) and schema < SCHEMA
             why = "written before rows carried a digest: measure the cell again" if older else "of another version"
-            raise UserError(
-                f"{where}: schema {schema!s:.20} is not {SCHEMA}, the one this version reads ({why})", REMEDY
-            )
+            said = f"schema {schema!s:.20} is not {SCHEMA}, the one this version reads ({why})"
+            raise UserError(f"{where}: {said}", REMEDY)
         return from_dict(cls, data, where)

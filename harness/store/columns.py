@@ -57,7 +57,7 @@ def footer(path: Path) -> pq.FileMetaData:
 
 
 def read(path: Path, names: Sequence[str]) -> pa.Table:
-    """The columns ``names``, with the file's metadata. `UserError` unless each is there once, of its type, and whole."""
+    """The columns ``names``, with the file's metadata; `UserError` unless each is there once and of its type."""
     with open_file(path, FILE_BYTES, REMEDY) as handle, reading(path, REMEDY, "not a whole cell file"):
         file = pq.ParquetFile(handle)
         _require_types(path, file.schema_arrow, names)

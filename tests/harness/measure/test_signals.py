@@ -62,9 +62,10 @@ def test_an_interrupt_as_asyncio_starts_is_an_interrupt(monkeypatch):
     async def work():
         await asyncio.sleep(60)
 
-    with pytest.raises(KeyboardInterrupt), one_way_to_stop():
-        monkeypatch.setattr(signal, "signal", install)
-        try:
+    def start():
+        with one_way_to_stop(), monkeypatch.context() as patched:
+            patched.setattr(signal, "signal", install)
             asyncio.run(work())
-        finally:
-            monkeypatch.undo()
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
