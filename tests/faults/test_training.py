@@ -138,12 +138,9 @@ def states(draw, good):
     """A training state with something in it replaced, left out, of another shape or of another type."""
     state = {key: dict(value) if isinstance(value, dict) else value for key, value in good.items()}
     for _ in range(draw(st.integers(1, 2))):
-        holder = (
-            state
-            if draw(st.booleans())
-            else draw(st.sampled_from([v for v in state.values() if isinstance(v, dict) and v] or [state]))
-        )
-        if not isinstance(holder, dict) or not holder:
+        inner = [value for value in state.values() if isinstance(value, dict)]
+        holder = draw(st.sampled_from([state, *inner]))
+        if not holder:
             return deepcopy(draw(ODD))
         key = draw(st.sampled_from(sorted(holder, key=str)))
         how = draw(st.sampled_from(["drop", "odd", "shape", "type"]))
