@@ -85,7 +85,7 @@ async def _room(session: aiohttp.ClientSession, server: str) -> int:
     if type(room) is not int or room < 1:
         hint = "start it with the target first"
         raise UserError(f"--server {server}: no SGLang there: max_req_input_len is {room!r:.80}", hint)
-    return room
+    return int(room)
 
 
 async def _work(

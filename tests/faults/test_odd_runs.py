@@ -57,6 +57,8 @@ ODD = {
     "temperatures that look alike": (cells(temperatures=(0.0, 1e-9, 1.0, 1.0000001)), as_it_is),
 }
 
+DRAWN = ("all failed", "one token", "only AR", "a clock that stood still", "hostile names")  # the slow readers, too
+
 
 @pytest.fixture
 def made(tmp_path):
@@ -77,9 +79,12 @@ def made(tmp_path):
 def test_every_reader_has_an_answer(specbench, made, kind):
     run, other = made(kind)
     for reader, call in READERS.items():
+        if reader in ("dashboard", "plot") and kind not in DRAWN:
+            continue
         answered(specbench(*call(run, other)), reader)
-    for call in (("tables", run, "--out", run / "t"), ("plot", run, "--out", run / "f"), ("model", "--run", run)):
-        answered(specbench(*call), "")
+    answered(specbench("tables", run, "--out", run / "t"), "")
+    if kind in ("all failed", "one token"):  # the slowest: every figure
+        answered(specbench("plot", run, "--out", run / "f"), "")
     outside = run.parent.parent
     assert {p.name for p in outside.iterdir() if "evil" in p.name} == set()
 
