@@ -72,9 +72,11 @@ class Truth:
 
 def truth(cell: Cell) -> Truth:
     """The truth behind a cell, launch noise aside."""
-    root = cell.arm.removesuffix("-argmax").removesuffix("-exact").removesuffix("-full")
+    arm, _, word = cell.arm.partition("@")  # another checkpoint accepts a little less
+    root = arm.removesuffix("-argmax").removesuffix("-exact").removesuffix("-full")
     ease = EASE.get(cell.prompt_set, 1.0) * EASE.get(cell.tier, 1.0) * (0.96 if cell.temperature else 1.0)
-    chance = 0.0 if cell.arm == "ar" else min(CHANCE[root] * ease * (0.985 if root != cell.arm else 1.0), 0.97)
+    less = (0.985 if root != arm else 1.0) * (0.98 if word else 1.0)
+    chance = 0.0 if cell.arm == "ar" else min(CHANCE[root] * ease * less, 0.97)
     block = BLOCK_MS.get(root, BLOCK_MS["dflash"] + HEAD_MS.get(root, 0.0)) / 1000
     size = 0.64 if cell.target.endswith("4B") else 1.0
     return Truth(chance=chance, block_s=block * size * (1 + 0.03 * (cell.concurrency - 1)))
@@ -124,6 +126,8 @@ def _rows(cell: Cell, rng: np.random.Generator, tokens: int, drift: float) -> It
         for turn in range(2 if cell.prompt_set == "mt-bench" else 1):
             wanted = max(int(lengths[2 * index + turn]), 2)
             row = _row(cell, made, rng, wanted, drift, sent)
+            if cell.stream:  # in two chunks
+                row = replace(row, chunk_s=(row.first_token_s, row.done_s), chunk_tokens=(1, row.completion_tokens))
             yield replace(row, index=index, turn=turn, prompt_id=f"{cell.prompt_set}-{index}", category=category)
             sent = row.done_s
         heapreplace(free, sent)

@@ -38,6 +38,7 @@ class Contract:
     schedule: Literal["linear", "cosine"]
     warm_up: float
     precision: Literal["fp32", "bf16"]
+    frozen_backbone: bool = False
     checkpoint_every: int
     evaluate_every: int
     decode_prompts: int = 8

@@ -80,12 +80,14 @@ class Training:
     """A run in progress on this rank.
 
     Raises `UserError` when the corpus is smaller than a batch or does not split over the ranks, the arms read different
-    target layers, or the run's state belongs to another contract, corpus or target.
+    target layers, a frozen backbone is not given, or the run's state belongs to another contract, corpus or target.
     """
 
     def __init__(self, run: Run) -> None:
         self.job, contract = run, run.contract
         contract.require_even(world())
+        if contract.frozen_backbone and not run.backbone:
+            raise UserError("frozen_backbone: no --backbone, so it would stay as drawn", "name a trained checkpoint")
         self.steps = contract.steps(len(run.samples))
         _require_in_vocabulary((*run.samples, *run.held_out), len(run.target.embedding_VH))
         self.order = Order([len(s.ids_S) for s in run.samples], contract.batch, contract.seed)
@@ -184,7 +186,7 @@ class Training:
     def _layer_ids(self) -> tuple[int, ...]:
         ids = {t.arm: t.drafter.config.target_layer_ids for t in self.trainees}
         if len(set(ids.values())) > 1:
-            raise UserError(f"arms trained side by side read the same target layers, not {ids}", "mend the recipes")
+            raise UserError(f"arms trained side by side read the same target layers, not {ids}", "correct the recipes")
         return next(iter(ids.values()))
 
     def _held_out(self) -> Iterator[TrainingBatch]:

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.schema.atomic_file import make_folder, write_text
 from harness.store.columns import FILE_BYTES
+from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_bytes, read_object

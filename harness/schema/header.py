@@ -4,6 +4,7 @@ Schema history
   1  first version
   2  a digest of header and rows stands beside the header, and is checked on every read. A file without one cannot be
      told from an altered file, so schema 1 is not read any more: its cells are measured again.
+  3  a cell says whether its clients streamed, which is part of its id, and rows say when chunks came.
 """
 
 import json
@@ -16,7 +17,7 @@ from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value
 
-SCHEMA = 2
+SCHEMA = 3
 REMEDY = "move it away, or read it with the version that wrote it"
 BY_CALL = "@"  # in an allocation's name, before the one call of `specbench run --server` that measured it
 
@@ -80,7 +81,7 @@ class Header:
         schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
             older = isinstance(schema, int) and schema < SCHEMA
-            why = "written before rows carried a digest: measure the cell again" if older else "of another version"
+            why = "of an older version: measure the cell again" if older else "of another version"
             said = f"schema {schema!s:.20} is not {SCHEMA}, the one this version reads ({why})"
             raise UserError(f"{where}: {said}", REMEDY)
         return from_dict(cls, data, where)

@@ -19,11 +19,11 @@ from harness.schema.request import Row
 from harness.store import cell_digest, columns, header_checks, row_checks
 from harness.store.columns import OUTPUTS, REMEDY, SCHEMA
 from sglang_specbench.arms import WINDOW
+from sglang_specbench.atomic_file import whole
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import decoded
 
 KEY = b"specbench"
-PARTIAL = ".partial"  # suffix of a file that is being written
 
 
 def as_table(rows: Sequence[Row]) -> pa.Table:
@@ -35,17 +35,11 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
     """Write ``path`` atomically; an OSError (disk full, no permission) leaves the folder as it was."""
     table, text = as_table(rows), header.to_json().encode()
     table = table.replace_schema_metadata({KEY: text, cell_digest.KEY: cell_digest.of_cell(text, table)})
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{PARTIAL}")
-    try:
-        with partial.open("wb") as handle:
-            # columns of a few hundred values: dictionaries and statistics cost more to read than they save
-            pq.write_table(table, handle, compression="zstd", use_dictionary=False, write_statistics=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with whole(path) as partial, partial.open("wb") as handle:
+        # columns of a few hundred values: dictionaries and statistics cost more to read than they save
+        pq.write_table(table, handle, compression="zstd", use_dictionary=False, write_statistics=False)
+        handle.flush()
+        os.fsync(handle.fileno())
     _sync_folder(path.parent)
 
 

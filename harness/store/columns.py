@@ -15,6 +15,7 @@ from sglang_specbench.foreign_file import open_file, reading
 
 COUNT = pa.int64()  # nullable counts: read back as pandas Int64; every other integer is int32
 INTS = pa.list_(pa.int32())
+TIMES = pa.list_(pa.float64())
 SCHEMA = pa.schema(
     [
         ("index", pa.int32()),
@@ -34,6 +35,8 @@ SCHEMA = pa.schema(
         ("sent_s", pa.float64()),
         ("first_token_s", pa.float64()),
         ("done_s", pa.float64()),
+        ("chunk_s", TIMES),
+        ("chunk_tokens", INTS),
         ("output_hash", pa.string()),
         ("output_ids", INTS),
         ("text", pa.string()),
@@ -42,8 +45,10 @@ SCHEMA = pa.schema(
     ]
 )
 OUTPUTS = ("output_ids", "text")  # large, and only there on request
-
-NULLABLE = ("verify_ct", "correct_drafts", "histogram", "cap_histogram", "first_token_s", *OUTPUTS)
+NULLABLE = (
+    *("verify_ct", "correct_drafts", "histogram", "cap_histogram", "first_token_s"),
+    *("chunk_s", "chunk_tokens", *OUTPUTS),
+)
 REMEDY = "delete it and run the cell again"
 FILE_BYTES = 4 << 30
 MOST_BYTES = 4 << 30  # of the columns that are read: a thousand answers of a million ids

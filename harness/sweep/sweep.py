@@ -31,7 +31,7 @@ class TargetSpec:
     """One ``[target.NAME]``: the model served, and where each trained drafter of it lies."""
 
     path: str  # a model source: folder, "mini:NAME", "trained:NAME" or "ORG/NAME[@REVISION]" (see `models`)
-    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint name (`Arm.checkpoint`) -> model source
+    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint (`Arm.checkpoint`) -> model source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +100,7 @@ class Sweep:
     repeats: int = 1  # allocations per target and seed: A/A repeats and the noise floor come from them
     order: Literal["abba", "fixed"] = "abba"  # abba: odd repeats run the arms backwards
     min_wall_s: float = 0.0  # a cell measured for less time carries a caution
+    stream: bool = False  # answers come in chunks: `report` then has the gaps between them, by the client's clock
     server: ServerSpec = field(default_factory=ServerSpec)
     source: str = field(default="", compare=False)
     where: str = field(default="", compare=False)
@@ -165,7 +166,7 @@ def _check_names(sweep: Sweep) -> None:
                 if checkpoint and checkpoint not in sweep.target[target].drafters:
                     raise UserError(
                         f"{sweep.where}: target.{target}.drafters: no {checkpoint!r}, which arm {arm_name!r} needs",
-                        f'add {checkpoint} = "FOLDER or hub id"',
+                        f'add "{checkpoint}" = "FOLDER or hub id"',
                     )
 
 

@@ -21,6 +21,7 @@ VALUES = {
     pa.int64(): [*INTS, 2**63 - 1, -(2**63)],
     pa.float64(): [float("nan"), float("inf"), -1.0, 0.0, 1e308, 5e-324],
     pa.string(): ["", "\0", "[/red]", "</script>", "../..", "ok", "x" * 10_000],
+    pa.list_(pa.float64()): [[], [float("nan")], [2.0, 1.0], [0.1], [None]],
     pa.list_(pa.int32()): [[], [-1], [2**31 - 1] * 3, [0] * 5000, [None]],
 }
 TYPES = [pa.int8(), pa.uint64(), pa.float32(), pa.string(), pa.binary(), pa.bool_(), pa.null(), pa.date32()]

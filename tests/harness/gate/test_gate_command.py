@@ -1,6 +1,7 @@
 """The gate over whole runs: verdicts, exit codes, reports, history. Runs are synthetic, with known truth."""
 
 import json
+import math
 import re
 import threading
 import tomllib
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from harness.commands import gate as command
@@ -292,6 +294,27 @@ def test_the_gate_and_the_history_read_the_numbers_of_the_tables(old):
         setting = Setting(target=p.target, arm=p.arm, benchmark=benchmark, temperature=0.0)
         assert p.value == old.get(setting, p.metric).value
     assert {p.metric for p in points} == {"tau", "speedup", "throughput"}
+
+
+def test_every_judgement_rests_on_the_numbers_of_the_tables(old, tmp_path):
+    """tau of a setting as the tables print it; speeds as they stand cell by cell, logs averaged over allocations."""
+    new = make(tmp_path, first_repeat=3, slow=1.1, worse=0.9)
+    single = [j for j in gate(old, new, RULES).judgements if j.scope != "pooled"]
+    for j in single:
+        benchmark = j.scope.split(" ")[0]
+        if j.metric == "tau":
+            at = Setting(target=j.target, arm=j.arm, benchmark=benchmark, temperature=0.0)
+            wanted = new.get(at, "tau").value / old.get(at, "tau").value
+        else:
+            quantity = "throughput" if j.arm == "ar" else "speedup"
+            logs = [
+                np.log(c[quantity][(c.arm == j.arm) & (c.benchmark == benchmark)]) for c in (old.per_cell, new.per_cell)
+            ]
+            wanted = math.exp(logs[1].mean() - logs[0].mean())
+        assert j.effect == pytest.approx(wanted - 1)
+    assert {(j.arm, j.metric) for j in single} == {
+        ("ar", "throughput"), *((arm, metric) for arm in ARMS[1:] for metric in ("tau", "throughput"))
+    }  # fmt: skip
 
 
 def test_unaudited_arms_carry_a_dagger(old):
