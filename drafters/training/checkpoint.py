@@ -17,7 +17,7 @@ import torch
 
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
-from sglang_specbench.foreign_file import open_file, read_object, reading
+from sglang_specbench.foreign_file import json_value, open_file, read_object, reading
 
 _NAME, _STATE = "step-{:07d}", re.compile(r"step-\d{7,12}")
 STATE_BYTES = 1 << 40  # of one arm
@@ -120,6 +120,9 @@ def load_arm(state: Path, arm: str, *needed: str) -> dict[str, Any]:
     for key in ("config", "drafter", *needed):
         if not isinstance(found, dict) or not isinstance(found.get(key), KINDS[key]):
             raise UserError(f"{path}: {key} is missing or of another type", REMEDY)
+    for key in {"config", "state"} & found.keys():
+        with reading(path, REMEDY, f"{key} holds more than JSON"):
+            found[key] = json_value(json.dumps(found[key]), str(path), REMEDY)
     if not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found["drafter"].items()):
         raise UserError(f"{path}: drafter holds something that is no tensor", REMEDY)
     return found
