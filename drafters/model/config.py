@@ -109,8 +109,9 @@ class DrafterConfig:
         for key in model:
             if key not in fields | own:
                 raise UserError(f"{arm}: unknown model setting {key!r}", near_name(key, fields | own))
-        layers = target.get("num_hidden_layers")
-        for name, count in (("num_hidden_layers", num_hidden_layers), ("the target's num_hidden_layers", layers)):
+        layers: Any = target.get("num_hidden_layers")
+        given: dict[str, Any] = {"num_hidden_layers": num_hidden_layers, "the target's num_hidden_layers": layers}
+        for name, count in given.items():
             if not is_count(count) or count > MOST_LAYERS:
                 raise UserError(f"{arm}: {name}: {str(count)[:80]} is no number of layers", f"1 to {MOST_LAYERS:,}")
         values = {
