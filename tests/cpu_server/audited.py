@@ -63,7 +63,7 @@ class Bench:
         draft = subjects.arms(load("demo"), "mini", [arm], "cpu")[arm]
         design = self.design
         with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
-            examiner = Examiner(self.reference, design, self.subject.launch.dtype)
+            examiner = Examiner(self.reference, design, self.subject.launch.dtype, self.subject.launch.window - 1)
             batch = (False, design.untruncated, design.bulk, design.samples)
             return self.subject.on(server, lambda probe: examiner.sampled(probe, *batch))
 
