@@ -72,13 +72,14 @@ def run_side_by_side(
 ) -> None:
     """Measure ``wanted``, as many allocations at once as ``at`` has `places`."""
     waiting = deque(tasks(plan, wanted))
-    free, busy = list(at), dict[Any, _Worker]()  # by the pipe on which it is heard
+    free, busy = list(at), dict[Connection, _Worker]()  # by the pipe on which it is heard
     try:
         while waiting or busy:
             while waiting and free:
                 pipe, worker = _start(order, waiting.popleft(), free.pop(0))
                 busy[pipe] = worker
-            for pipe in wait(list(busy)):
+            ready = wait(list(busy))
+            for pipe in [pipe for pipe in busy if pipe in ready]:
                 said = _hear(pipe)
                 if said is not None:
                     _pass_on(said, watchers)
