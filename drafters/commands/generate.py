@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sglang_specbench.errors import UserError
+from sglang_specbench.console import Console
+from sglang_specbench.foreign_file import reading
 
 
 def generate(
@@ -29,15 +30,13 @@ def generate(
     from drafters.corpus.generate import regenerate
 
     conversations = read_conversations(prompts) if prompts else nemotron.stream(limit=limit)
-    try:
+    hint = "name the target's folder, or a hub id that this machine has or reaches"
+    with reading(f"generate: --target {target}", hint, "no tokenizer there"):
         tokenizer = PreTrainedTokenizerFast.from_pretrained(target)
-    except (OSError, ValueError):
-        hint = "name the target's folder, or a hub id that this machine has or reaches"
-        raise UserError(f"generate: --target {target}: no tokenizer there", hint) from None
     said = "{task.fields[done]} answered ({task.fields[cut]} cut at the token limit), {task.fields[failed]} failed"
     columns = (SpinnerColumn(), TextColumn(said, markup=False))
     counts: dict[str, Any] = {"done": 0, "failed": 0, "cut": 0}
-    with Progress(*columns, TimeElapsedColumn()) as progress:
+    with Progress(*columns, TimeElapsedColumn(), console=Console(goes_on=True)) as progress:
         task = progress.add_task("", total=None, done=0, failed=0, cut=0)
 
         def on_done(row: dict[str, Any]) -> None:

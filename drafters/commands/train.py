@@ -10,6 +10,7 @@ import typer
 from sglang_specbench.config import near_name
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 
 if TYPE_CHECKING:
     from drafters.corpus.samples import Corpus
@@ -44,7 +45,8 @@ def train(
 
     for name in terms.arms:
         load_recipe(name, recipes / f"{name}.toml" if recipes else None)
-    tokenizer = AutoTokenizer.from_pretrained(target)
+    with reading(f"train: --target {target}", "bring its tokenizer files too", "no tokenizer there"):
+        tokenizer = AutoTokenizer.from_pretrained(target)
     read = read_corpus(corpus, tokenizer, terms.length)
     evaluated = read_corpus(held_out, tokenizer, terms.length).samples if held_out else []
     terms.steps(len(read.samples))  # refuses a corpus smaller than a batch before the weights are loaded
@@ -55,10 +57,12 @@ def train(
         return
     device = _device()
     dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
+    with reading(f"train: --target {target}", "is it a whole causal language model?", "cannot be loaded"):
+        loaded = Target.load(target, dtype, device)
     run = Run(
         folder=folder,
         contract=terms,
-        target=Target.load(target, dtype, device),
+        target=loaded,
         target_digest=weights_digest(target),
         samples=read.samples,
         held_out=evaluated,

@@ -46,6 +46,7 @@ class Subject:
     launch: Launch  # of the target's autoregressive server; arms replace what they need
     serve: Serve
     prompt_set: str
+    skipped: int = 0  # prompts of the set that were too long to be asked
     remote: bool  # the servers are somebody else's: no restarts, so nothing about seeds
     start_timeout_s: float
     request_timeout_s: float
@@ -106,6 +107,7 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         server=subject.launch.extra,
         false_alarm=design.level,
         prompt_set=subject.prompt_set,
+        skipped=subject.skipped,
         place=known.near.place,
         deep=known.deep.place,
         greedy=greedy,

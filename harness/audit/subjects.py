@@ -91,8 +91,11 @@ def _having(drafters: Iterable[str]) -> list[Arm]:
     return [arm for arm in named if arm.checkpoint in set(drafters)]
 
 
-def prompt_ids(subject: Subject) -> dict[str, Prefix]:
-    """First turns of `PROMPTS` prompts, spread over the set, rendered; `UserError` if there are none."""
+def prompt_ids(subject: Subject) -> tuple[dict[str, Prefix], int]:
+    """First turns of `PROMPTS` prompts, spread over the set, rendered; how many of them were too long and are left out.
+
+    `UserError` if none is left.
+    """
     try:
         found = prompts.load(subject.prompt_set).prompts
     except prompts.MissingSet as missing:
@@ -108,7 +111,7 @@ def prompt_ids(subject: Subject) -> dict[str, Prefix]:
         raise UserError(
             f"audit: every prompt of {subject.prompt_set} is longer than {room} tokens", "name another --set"
         )
-    return short
+    return short, len(ids) - len(short)
 
 
 def here(folder: Path) -> Serve:

@@ -95,7 +95,7 @@ def _preflight(made: Plan) -> None:
         raise UserError(
             f"{PREFLIGHT} failed: {done.stderr.strip().splitlines()[-1]}", "run it by hand to see all of it"
         )
-    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    verdicts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]  # SGLang prints, too
     for verdict in verdicts:
         state = "ok" if verdict["ok"] else " ".join("; ".join(verdict["reasons"]).split())
         typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")

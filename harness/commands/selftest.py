@@ -111,4 +111,5 @@ def _audit(sweep: Sweep, device: Device, out: Path, console: Console) -> list[st
     drafts = subjects.arms(sweep, "mini", AUDITED, device)
     with hold(out / "logs"), bar(console) as shown:
         auditor = Auditor(Design(samples=SAMPLES), out, again=False, console=console, bar=shown)
-        return ["pass", *auditor.target(subject, subjects.prompt_ids(subject), drafts)]
+        prompts, skipped = subjects.prompt_ids(subject)
+        return ["pass", *auditor.target(replace(subject, skipped=skipped), prompts, drafts)]

@@ -72,18 +72,19 @@ def run_side_by_side(
 ) -> None:
     """Measure ``wanted``, as many allocations at once as ``at`` has `places`."""
     waiting = deque(tasks(plan, wanted))
-    free, busy = list(at), dict[Any, _Worker]()  # by the pipe on which it is heard
+    free, busy = list(at), dict[Connection, _Worker]()  # by the pipe on which it is heard
     try:
         while waiting or busy:
             while waiting and free:
                 pipe, worker = _start(order, waiting.popleft(), free.pop(0))
                 busy[pipe] = worker
-            for heard in wait(list(busy)):
-                said = _hear(heard)
+            ready = wait(list(busy))
+            for pipe in [pipe for pipe in busy if pipe in ready]:
+                said = _hear(pipe)
                 if said is not None:
                     _pass_on(said, watchers)
                     continue
-                worker = busy.pop(heard)
+                worker = busy.pop(pipe)
                 worker.process.join()
                 free.append(worker.place)
                 if worker.process.exitcode:

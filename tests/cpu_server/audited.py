@@ -48,7 +48,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.subject = subjects.subject(load("demo"), "mini", self.serve, "mini", remote=False)
-        self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject), self.design)
+        self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject)[0], self.design)
 
     @contextlib.contextmanager
     def serve(self, launch: Launch) -> Iterator[Elsewhere]:

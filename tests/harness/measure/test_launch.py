@@ -70,6 +70,8 @@ def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
         ({"no_attestation": True}, "not_attested", "no attestation"),
         ({"attests": {"proposal": "sampled"}}, "not_attested", "proposal: wanted 'argmax', server says 'sampled'"),
         ({"attests": {"target_digest": "0"}}, "not_attested", "target_digest"),
+        ({"attests": {"draft_digest": "0"}}, "not_attested", "draft_digest"),
+        ({"attests": {"arm": "domino"}}, "not_attested", "arm: wanted 'dflash', server says 'domino'"),
         ({"attests": {"dtype": "bfloat16"}}, "not_attested", "dtype: wanted 'float32', server says 'bfloat16'"),
         ({"arguments": {"dtype": "bfloat16"}}, "not_attested", "dtype: wanted 'float32', server says 'bfloat16'"),
         ({"arguments": {"context_length": 256}}, "not_attested", "context_length: wanted 512, server says 256"),
