@@ -10,6 +10,7 @@ import typer
 from sglang_specbench.config import near_name
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
+from sglang_specbench.models import folder_of
 
 if TYPE_CHECKING:
     from drafters.corpus.samples import Corpus
@@ -18,20 +19,28 @@ if TYPE_CHECKING:
 
 def train(
     folder: Annotated[Path, typer.Argument(help="Run folder: states, metrics.jsonl. A second call resumes.")],
-    target: Annotated[Path, typer.Option(help="The target's folder.")],
+    target: Annotated[str, typer.Option(help="Folder, mini:target, or a downloaded hub id (ORG/NAME[@REVISION]).")],
     corpus: Annotated[Path, typer.Option(help="JSONL written by `specbench generate`.")],
     mask_token_id: Annotated[int, typer.Option(help="Token id that stands for a drafted slot; never in text.")],
     held_out: Annotated[Path | None, typer.Option(help="JSONL of conversations to evaluate on.")] = None,
     arm: Annotated[list[str] | None, typer.Option(help="Only these arms of the contract (repeat the option).")] = None,
-    contract: Annotated[Path | None, typer.Option(help="Training contract; default: the paper's.")] = None,
+    contract: Annotated[
+        str, typer.Option(help="Training contract: a TOML file, or one that ships (paper, mini).")
+    ] = "paper",
     recipes: Annotated[Path | None, typer.Option(help="Folder of ARM.toml; default: the paper's scale.")] = None,
-    backbone: Annotated[Path | None, typer.Option(help="Checkpoint whose backbone every arm starts from.")] = None,
+    scaled: Annotated[
+        bool, typer.Option("--scaled", help="The recipes, scaled to the target; they are written to FOLDER/recipes.")
+    ] = False,
+    backbone: Annotated[
+        str | None, typer.Option(help="Checkpoint (folder, mini:NAME, ...) whose backbone every arm starts from.")
+    ] = None,
     one_by_one: Annotated[bool, typer.Option("--one-by-one", help="Arm after arm: the memory of one.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say memory, disk, steps, hours; stop.")] = False,
 ) -> None:
     """Train drafters jointly under one contract."""
     terms = _terms(contract, arm)
-    _require_files(target, corpus, held_out)
+    model = folder_of(target, "train: --target")
+    _require_files(model, corpus, held_out)
     terms.require_even(int(os.environ.get("WORLD_SIZE", 1)))  # torchrun's: before any rank waits for another
     import torch
     from transformers import AutoTokenizer
@@ -41,30 +50,37 @@ def train(
     from drafters.reference.target import Target
     from drafters.training.forecast import forecast
     from drafters.training.loop import Run, Training, in_sequence
+    from drafters.training.scaled_recipes import oversized, write_scaled
 
+    start = folder_of(backbone, "train: --backbone") if backbone else None
+    first = os.environ.get("RANK", "0") == "0"
+    if scaled:
+        recipes = write_scaled(terms.arms, recipes, model, folder / "recipes")
     for name in terms.arms:
-        load_recipe(name, recipes / f"{name}.toml" if recipes else None)
-    tokenizer = AutoTokenizer.from_pretrained(target)
+        recipe = load_recipe(name, recipes / f"{name}.toml" if recipes else None)
+        for problem in oversized(recipe, model) if first else ():
+            typer.echo(f"warning: {name}: {problem} (--scaled derives recipes of its size)", err=True)
+    tokenizer = AutoTokenizer.from_pretrained(model)
     read = read_corpus(corpus, tokenizer, terms.length)
     evaluated = read_corpus(held_out, tokenizer, terms.length).samples if held_out else []
     terms.steps(len(read.samples))  # refuses a corpus smaller than a batch before the weights are loaded
-    if os.environ.get("RANK", "0") == "0":
+    if first:
         typer.echo(_said(read), err=True)
     if dry_run:
-        typer.echo(forecast(terms, target, read.samples, recipes, mask_token_id, one_by_one=one_by_one))
+        typer.echo(forecast(terms, model, read.samples, recipes, mask_token_id, one_by_one=one_by_one))
         return
     device = _device()
     dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
     run = Run(
         folder=folder,
         contract=terms,
-        target=Target.load(target, dtype, device),
-        target_digest=weights_digest(target),
+        target=Target.load(model, dtype, device),
+        target_digest=weights_digest(model),
         samples=read.samples,
         held_out=evaluated,
         mask_token_id=mask_token_id,
         recipes=recipes,
-        backbone=backbone,
+        backbone=start,
     )
     if one_by_one:
         in_sequence(run)
@@ -91,11 +107,11 @@ def _said(read: "Corpus") -> str:
     return f"corpus: {len(read.samples)} samples{counts}"
 
 
-def _terms(path: Path | None, arms: list[str] | None) -> "Contract":
+def _terms(source: str, arms: list[str] | None) -> "Contract":
     """The contract, cut to ``arms``."""
-    from drafters.training.contract import PAPER, Contract
+    from drafters.training.contract import Contract, locate
 
-    terms = Contract.load(path or PAPER)
+    terms = Contract.load(locate(source))
     for name in arms or ():
         if name not in terms.arms:
             raise UserError(f"train: --arm: the contract has no arm {name!r}", near_name(name, terms.arms))
@@ -103,8 +119,6 @@ def _terms(path: Path | None, arms: list[str] | None) -> "Contract":
 
 
 def _require_files(target: Path, corpus: Path, held_out: Path | None) -> None:
-    if not (target / "config.json").is_file():
-        raise UserError(f"train: --target {target}: no config.json there", "name the target's folder")
     if not any((target / name).is_file() for name in ("tokenizer.json", "vocab.json")):  # else an empty one is made up
         raise UserError(f"train: --target {target}: no tokenizer there", "bring its tokenizer files too")
     for option, path in (("--corpus", corpus), ("--held-out", held_out)):

@@ -31,7 +31,7 @@ class TargetSpec:
     """One ``[target.NAME]``: the model served, and where each trained drafter of it lies."""
 
     path: str  # a model source: folder, "mini:NAME", "trained:NAME" or "ORG/NAME[@REVISION]" (see `models`)
-    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint name (`Arm.checkpoint`) -> model source
+    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint (`Arm.checkpoint`) -> model source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def _check_names(sweep: Sweep) -> None:
                 if checkpoint and checkpoint not in sweep.target[target].drafters:
                     raise UserError(
                         f"{sweep.where}: target.{target}.drafters: no {checkpoint!r}, which arm {arm_name!r} needs",
-                        f'add {checkpoint} = "FOLDER or hub id"',
+                        f'add "{checkpoint}" = "FOLDER or hub id"',
                     )
 
 
