@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from harness.tables.build import UNAUDITED
-from sglang_specbench.arms import ARMS, Look
+from sglang_specbench.arms import ARMS, Look, word_of
 
 _marked: ContextVar[Collection[str]] = ContextVar("marked", default=())  # arms that carry a dagger in this drawing
 WIDTH = 6.75  # inches: a two-column page
@@ -87,7 +87,7 @@ def title(arm: str) -> str:
 
 
 def _look(arm: str) -> Look:
-    own = ARMS[arm].look if arm in ARMS else None
+    own = ARMS[arm].look if arm in ARMS and not word_of(arm) else None
     plain = [name for name, row in ARMS.items() if row.look is None]
     place = plain.index(arm) if arm in plain else zlib.crc32(arm.encode())
     return own or SPARE[place % len(SPARE)]

@@ -6,9 +6,12 @@ One row of data per arm; nothing here starts or reads anything. Flags, environme
 
 A *proposal* says how a slot is committed: ``argmax`` (a point mass) or ``sampled`` (from q, which the verifier gets).
 At temperature 0 every drafter commits the argmax; at temperature 1 the arm's row says which of the two it is.
+
+A *variant*, ``lilicorr@k4``, is an arm with another checkpoint of its kind: an ablation measured beside the original.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -67,6 +70,11 @@ class Arm:
     patches: tuple[str, ...] = ()  # plugin patches that must be attested as applied
     approximations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # "cuda", "confidence_head", "sps_table", "draft_model"
+
+    @property
+    def kind(self) -> str:
+        """What kind of checkpoint it loads: a variant's is that of its arm."""
+        return base_of(self.checkpoint)
 
     def proposal(self, temperature: float) -> Proposal:
         """How this arm commits a slot at ``temperature``."""
@@ -269,12 +277,52 @@ _ROWS = (
         needs=("cuda", "confidence_head", "sps_table"),
     ),
 )
-ARMS: Mapping[str, Arm] = {arm.name: arm for arm in _ROWS}
+
+
+class Arms(Mapping[str, Arm]):
+    """The rows by name, in order; a variant of a row is found too, and is not iterated over."""
+
+    def __init__(self, rows: tuple[Arm, ...]) -> None:
+        self._rows = {arm.name: arm for arm in rows}
+
+    def __getitem__(self, name: str) -> Arm:
+        row, word = self._rows[base_of(name)], word_of(name)
+        if name == row.name:
+            return row
+        if not (row.checkpoint and _WORD.fullmatch(word)):
+            raise KeyError(name)
+        return replace(row, name=name, title=f"{row.title} [{word}]", checkpoint=f"{row.checkpoint}@{word}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
+
+
+def base_of(name: str) -> str:
+    """``lilicorr`` of ``lilicorr@k4``; the name itself if it is no variant's."""
+    return name.partition("@")[0]
+
+
+def word_of(name: str) -> str:
+    """``k4`` of ``lilicorr@k4``; "" if it is no variant's name."""
+    return name.partition("@")[2]
+
+
+ARMS = Arms(_ROWS)
 ARM_PATCHES = frozenset(name for arm in _ROWS for name in arm.patches)  # each belongs to the arms that name it
 
 
 def get_arm(name: str, where: str = "arm") -> Arm:
     """The row called ``name``; `UserError` (naming ``where``) with the nearest name if there is none."""
+    if name not in ARMS and base_of(name) in ARMS:
+        raise UserError(
+            f"{where}: {name!r} is no variant of an arm", "write ARM@WORD: an arm with a drafter, and a-z, 0-9, . _ -"
+        )
     if name not in ARMS:
         raise UserError(f"{where}: unknown arm {name!r}", near_name(name, ARMS))
     return ARMS[name]

@@ -114,9 +114,9 @@ def _check_architecture(path: Path, config: Mapping[str, Any], arm: Arm) -> None
             f"{path}: architectures: {names[0]!r}, arm {arm.name!r} needs {wanted}", "name its own checkpoint"
         )
     found = kind(config)
-    if arm.checkpoint in block_drafters() and found != arm.checkpoint:
+    if arm.kind in block_drafters() and found != arm.kind:
         raise UserError(
-            f"{path}: this is a {found!r} checkpoint, arm {arm.name!r} needs {arm.checkpoint!r}",
+            f"{path}: this is a {found!r} checkpoint, arm {arm.name!r} needs {arm.kind!r}",
             "name its own checkpoint, or rename the drafter in the sweep",
         )
 

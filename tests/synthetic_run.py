@@ -72,9 +72,11 @@ class Truth:
 
 def truth(cell: Cell) -> Truth:
     """The truth behind a cell, launch noise aside."""
-    root = cell.arm.removesuffix("-argmax").removesuffix("-exact").removesuffix("-full")
+    arm, _, word = cell.arm.partition("@")  # another checkpoint accepts a little less
+    root = arm.removesuffix("-argmax").removesuffix("-exact").removesuffix("-full")
     ease = EASE.get(cell.prompt_set, 1.0) * EASE.get(cell.tier, 1.0) * (0.96 if cell.temperature else 1.0)
-    chance = 0.0 if cell.arm == "ar" else min(CHANCE[root] * ease * (0.985 if root != cell.arm else 1.0), 0.97)
+    less = (0.985 if root != arm else 1.0) * (0.98 if word else 1.0)
+    chance = 0.0 if cell.arm == "ar" else min(CHANCE[root] * ease * less, 0.97)
     block = BLOCK_MS.get(root, BLOCK_MS["dflash"] + HEAD_MS.get(root, 0.0)) / 1000
     size = 0.64 if cell.target.endswith("4B") else 1.0
     return Truth(chance=chance, block_s=block * size * (1 + 0.03 * (cell.concurrency - 1)))

@@ -49,6 +49,7 @@ class Contract:
     schedule: Literal["linear", "cosine"]  # after the warm-up, down to zero
     warm_up: float  # share of the steps
     precision: Literal["fp32", "bf16"]  # of the compute; parameters and moments are fp32
+    frozen_backbone: bool = False  # only heads are trained, on the backbone of --backbone
     checkpoint_every: int  # steps between states that a second call resumes from
     evaluate_every: int  # steps between evaluations on the held-out conversations
     decode_prompts: int = 8  # held-out prompts that the reference loop decodes at each evaluation, for the real tau

@@ -79,12 +79,14 @@ class Training:
     """A run in progress on this rank.
 
     Raises `UserError` when the corpus is smaller than a batch or does not split over the ranks, the arms read different
-    target layers, or the run's state belongs to another contract, corpus or target.
+    target layers, a frozen backbone is not given, or the run's state belongs to another contract, corpus or target.
     """
 
     def __init__(self, run: Run) -> None:
         self.job, contract = run, run.contract
         contract.require_even(world())
+        if contract.frozen_backbone and not run.backbone:
+            raise UserError("frozen_backbone: no --backbone, so it would stay as drawn", "name a trained checkpoint")
         self.steps = contract.steps(len(run.samples))
         self.order = Order([len(s.ids_S) for s in run.samples], contract.batch, contract.seed)
         self.trainees = [trainee(run, arm) for arm in contract.arms]

@@ -23,6 +23,7 @@ from drafters.model.blocks import TrainingBatch
 from drafters.model.drafter import Drafter
 from drafters.model.losses import Loss, LossFunction
 from drafters.training.contract import Contract
+from sglang_specbench.errors import UserError
 
 Scalars = dict[str, Tensor]
 _BUCKET = 2**26  # numbers of one message between ranks
@@ -33,12 +34,16 @@ class NotFiniteError(ValueError):
 
 
 class Trainee:
-    """``arm`` in training; ``drafter`` is on the training device."""
+    """``arm`` in training; ``drafter`` is on the training device. `UserError` if nothing of it is to be trained."""
 
     def __init__(self, arm: str, drafter: Drafter, loss: LossFunction, contract: Contract) -> None:
         self.arm, self.drafter, self.contract = arm, drafter, contract
         self.formula, self.dtype = loss, torch.bfloat16 if contract.precision == "bf16" else None
-        self.weights = list(drafter.parameters())
+        if contract.frozen_backbone:
+            drafter.backbone.requires_grad_(False)
+        self.weights = [weight for weight in drafter.parameters() if weight.requires_grad]
+        if not self.weights:
+            raise UserError(f"{arm} has no head to train beside a frozen backbone", "leave it out of arms")
         _round_to_bf16(self.weights)
         self.optimiser = torch.optim.AdamW(
             self.weights, lr=contract.learning_rate, weight_decay=contract.weight_decay, fused=True

@@ -3,7 +3,7 @@
 Knows sweeps, checkpoints and prompt sets; asks no server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from harness.serve.server import Server, free_port
 from harness.store.lock import RECORDS
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench import checkpoint, models
-from sglang_specbench.arms import ARMS, get_arm
+from sglang_specbench.arms import ARMS, Arm, get_arm, word_of
 from sglang_specbench.device import capability, detect_device
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
@@ -66,19 +66,26 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
 def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[str, Model | None]:
     """Arm -> its drafter: those ``wanted``, or every one that has a checkpoint in the sweep and runs on ``device``."""
     drafters = sweep.target[name].drafters
-    able = [a for a in ARMS.values() if a.checkpoint in drafters and not (device == "cpu" and "cuda" in a.needs)]
+    able = [a for a in _having(drafters) if not (device == "cpu" and "cuda" in a.needs)]
     found: dict[str, Model | None] = {}
     for arm in [get_arm(w, "audit: --arm") for w in wanted] or [ARMS[AR], *able]:
         if arm.checkpoint and arm.checkpoint not in drafters:
             raise UserError(
                 f"{sweep.where}: target.{name}.drafters: no {arm.checkpoint!r}, which {arm.name} needs",
-                f'add {arm.checkpoint} = "FOLDER or hub id"',
+                f'add "{arm.checkpoint}" = "FOLDER or hub id"',
             )
         where = f"{sweep.where}: target.{name}.drafters.{arm.checkpoint}"
         if device == "cpu" and "cuda" in arm.needs:
             raise UserError(f"audit: --arm {arm.name} needs a GPU", "see specbench arms")
         found[arm.name] = _present(models.resolve(drafters[arm.checkpoint], where)) if arm.checkpoint else None
     return found
+
+
+def _having(drafters: Iterable[str]) -> list[Arm]:
+    """Arms, and variants of arms, whose checkpoint is one of ``drafters``."""
+    words = dict.fromkeys(word_of(name) for name in drafters)
+    named = [ARMS[f"{arm}@{word}" if word else arm] for word in words for arm in ARMS if ARMS[arm].checkpoint]
+    return [arm for arm in named if arm.checkpoint in set(drafters)]
 
 
 def prompt_ids(subject: Subject) -> dict[str, Prefix]:

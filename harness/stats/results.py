@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from harness.stats.absent import Absent
 from harness.stats.estimate import Draws, Estimate, Missing
-from harness.stats.setting import ARM_ORDER, AVERAGE, BENCHMARKS, Setting
-from sglang_specbench.arms import ARMS
+from harness.stats.setting import AVERAGE, BENCHMARKS, Setting, arm_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +86,7 @@ class Results:
     def arms(self, target: str | None = None) -> list[str]:
         """Arms present, in the paper's order, then the arm table's."""
         present = {s.arm for s in self.settings() if target in (None, s.target)}
-        return _ordered(present, (*ARM_ORDER, *ARMS))
+        return sorted(present, key=arm_order)
 
     def benchmarks(self, target: str | None = None, tiers: bool = False) -> list[str]:
         """Prompt sets present, in the paper's order; only those split in tiers, or only the others."""

@@ -7,7 +7,7 @@ the paper's printed names are mapped here, once.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, base_of
 
 AVERAGE = "average"  # as a benchmark: the plain mean over the benchmarks of a table
 ALL = ""  # as a category or tier: not split
@@ -61,8 +61,13 @@ def table_order(setting: Setting) -> tuple[object, ...]:
         _rank(setting.benchmark, BENCHMARKS),
         _rank(setting.tier, TIERS),
         setting.category,
-        _rank(setting.arm, (*ARM_ORDER, *ARMS)),
+        arm_order(setting.arm),
     )
+
+
+def arm_order(arm: str) -> tuple[int, str]:
+    """Sort key: the paper's order, then the table's; a variant stands behind its arm."""
+    return _rank(base_of(arm), (*ARM_ORDER, *ARMS))[0], arm
 
 
 def _rank(name: str, known: Iterable[str]) -> tuple[int, str]:

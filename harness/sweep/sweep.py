@@ -166,7 +166,7 @@ def _check_names(sweep: Sweep) -> None:
                 if checkpoint and checkpoint not in sweep.target[target].drafters:
                     raise UserError(
                         f"{sweep.where}: target.{target}.drafters: no {checkpoint!r}, which arm {arm_name!r} needs",
-                        f'add {checkpoint} = "FOLDER or hub id"',
+                        f'add "{checkpoint}" = "FOLDER or hub id"',
                     )
 
 

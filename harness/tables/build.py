@@ -14,7 +14,7 @@ from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
 from harness.stats.ties import BAND
 from harness.tables.table import Column, Table, TableCell, TableRow, marks
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, word_of
 
 UNAUDITED = "\N{DAGGER}"
 SPELT_OUT = 4  # settings with a gap that `doubts` names
@@ -116,12 +116,12 @@ def title_of(results: Results, arm: str) -> str:
 
 
 def arms_with(results: Results, quantity: str, where: Callable[[Setting], bool]) -> list[str]:
-    """Arms that have the quantity, or a hole, somewhere in ``where``; AR is none of them."""
+    """Arms that have the quantity, or a hole, somewhere in ``where``; not AR, nor variants, which have a table."""
     having = {
         s.arm for (s, q), e in results.values.items() if q == quantity and not isinstance(e, Missing) and where(s)
     }
     having |= {s.arm for s in results.holes if where(s)}
-    return [arm for arm in results.arms() if arm in having and arm != "ar"]
+    return [arm for arm in results.arms() if arm in having and arm != "ar" and not word_of(arm)]
 
 
 def whole(setting: Setting) -> bool:

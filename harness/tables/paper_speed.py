@@ -14,8 +14,9 @@ from harness.tables.build import (
     whole,
 )
 from harness.tables.table import Column, Table
+from sglang_specbench.arms import word_of
 
-VARIANTS = ("-argmax", "-exact")  # they stand in Tables 7 and 16
+VARIANTS = ("-argmax", "-exact")  # they stand in Tables 7, 16 and variants
 
 
 def table1(results: Results) -> Table:
@@ -41,7 +42,12 @@ def main_arms(results: Results, quantity: str) -> list[str]:
     """Arms of the one-stream tables that propose as they are meant to."""
     c = lowest_concurrency(results)
     found = arms_with(results, quantity, lambda s: whole(s) and s.concurrency == c and s.benchmark != AVERAGE)
-    return [arm for arm in found if not arm.endswith(VARIANTS)]
+    return [arm for arm in found if not is_variant(arm)]
+
+
+def is_variant(arm: str) -> bool:
+    """Whether it is another checkpoint, proposal or decode rule of an arm: those have tables of their own."""
+    return bool(word_of(arm)) or arm.endswith(VARIANTS)
 
 
 def table2(results: Results) -> Table:
@@ -90,7 +96,7 @@ def _load_order(setting: Setting) -> tuple[object, ...]:
 
 def _load_arms(found: list[Setting], results: Results) -> list[str]:
     present = {s.arm for s in found} - {"ar"}
-    return [arm for arm in results.arms() if arm in present and not arm.endswith(VARIANTS)]
+    return [arm for arm in results.arms() if arm in present and not is_variant(arm)]
 
 
 def _load_line(setting: Setting, tier: str) -> Line:

@@ -9,6 +9,7 @@ from harness.tables import paper_acceptance, paper_rest, paper_speed
 from harness.tables.build import UNAUDITED, absence_notes, audit_notes
 from harness.tables.scores import scores
 from harness.tables.table import Table
+from harness.tables.variants import variants
 from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
@@ -33,6 +34,7 @@ TABLES: Mapping[str, Callable[[Results], Table]] = {
     "noise": ours.noise_floor,
     "ties": ours.ties,
     "scores": scores,
+    "variants": variants,
     "rounding": ours.rounding,
 }
 

@@ -15,7 +15,7 @@ from harness.store.run import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, base_of
 from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
@@ -67,7 +67,7 @@ def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> lis
 def _table(
     place: Setting, settings: Sequence[Setting], results: Results, frames: Frames, compared: Sequence[Equality]
 ) -> Table:
-    here = sorted((s for s in settings if s.of("") == place), key=lambda s: list(ARMS).index(s.arm))
+    here = sorted((s for s in settings if s.of("") == place), key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
     tier = f" {place.tier}" if place.tier else ""
     return Table(
         name="first",

@@ -16,7 +16,7 @@ from harness.stats.ties import Place, count, places
 from harness.tables.build import lowest_concurrency, title_of, whole
 from harness.tables.paper_speed import VARIANTS, main_arms
 from harness.tables.table import Column, Table, TableCell, TableRow
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, word_of
 
 Chosen = Callable[[Setting], bool]
 COLUMNS = ("wins", "ties", "trails", "fastest", "places", "open")
@@ -69,7 +69,8 @@ def _splits(results: Results, arm: str) -> Iterator[tuple[str, str, list[str], s
             own = lambda s, one=one, target=target: one(s) and s.target == target
             yield f"T = {t:g}{_proposal(t, 'sampled')}, {target}", arm, rivals, "throughput", own
         if t:
-            pool = [a for a in results.arms() if ARMS[a].proposal(t) == "argmax" and not a.endswith("-exact")]
+            able = [a for a in results.arms() if not word_of(a) and not a.endswith("-exact")]
+            pool = [a for a in able if ARMS[a].proposal(t) == "argmax"]
             variant = next((a for a in pool if a in (f"{arm}-argmax", arm)), "")
             yield f"T = {t:g}{_proposal(t, 'argmax')}", variant, _rivals(pool, arm), "throughput", one
     for t in _temperatures(results):

@@ -241,3 +241,32 @@ def test_every_arm_starts_from_a_given_backbone(world, straight, tmp_path):
     for trainee in training.trainees:
         own = trainee.drafter.state_dict()
         assert all(torch.equal(own[name], value.float()) for name, value in start.items())
+
+
+def test_a_frozen_backbone_stays_and_its_head_moves(world, straight, tmp_path):
+    export_run(straight, "dflash", tmp_path / "start")
+    run = dataclasses.replace(
+        job(world, tmp_path / "frozen", arms=["lilicorr"], frozen_backbone=True), backbone=tmp_path / "start"
+    )
+    training = Training(run)
+    before = {name: weight.clone() for name, weight in training.trainees[0].drafter.state_dict().items()}
+    training.run()
+    after, backbone = weights(run.folder, "lilicorr"), training.trainees[0].drafter.backbone.state_dict()
+    moved = {name for name in after if not torch.equal(after[name], before[name])}
+    assert moved
+    assert moved.isdisjoint(backbone)
+    assert len(training.trainees[0].optimiser.state_dict()["state"]) == len(after) - len(backbone)
+
+
+@pytest.mark.parametrize(
+    ("arms", "given", "message"),
+    [
+        (["lilicorr"], False, "frozen_backbone: no --backbone.*name a trained checkpoint"),
+        (["dflash"], True, "dflash has no head to train beside a frozen backbone.*leave it out of arms"),
+    ],
+)
+def test_a_frozen_backbone_that_teaches_nothing_is_refused(world, straight, tmp_path, arms, given, message):
+    export_run(straight, "dflash", tmp_path / "start")
+    run = job(world, tmp_path / "frozen", arms=arms, frozen_backbone=True)
+    with pytest.raises(UserError, match=message):
+        Training(dataclasses.replace(run, backbone=tmp_path / "start" if given else None))
