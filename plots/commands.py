@@ -77,14 +77,17 @@ def dashboard(
     from sglang_specbench.errors import UserError
 
     entries = read(history)
-    results = of_arms(load_results(run), arms) if run else None
+    whole = load_results(run) if run else None
+    results = of_arms(whole, arms) if whole is not None else None
     rows = store.load(Path(run)).rows if run and run != published.NAME else None
-    if results is not None and results.cells is not None and (results.cells.outcome == "ok").any():
-        name = Path(run).name
-        if name not in [Path(e.run).name for e in entries]:
-            entries.append(record.entry(name, results, ""))
+    judged = ""
+    if whole is not None and whole.cells is not None and (whole.cells.outcome == "ok").any():
+        known = [e for e in entries if e.identity == record.identity(whole)]
+        if not known:
+            entries.append(record.entry(Path(run).name, whole, ""))
+        judged = record.said((known or entries)[-1])
     if not entries and results is None:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
-    sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates))
+    sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates), judged=judged)
     pages = build(sources, out)
     typer.echo(f"{out / 'index.html'}: {len(pages)} pages, {len(entries)} runs in the history")

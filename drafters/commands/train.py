@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sglang_specbench.checkpoint_kind import block_drafters
 from sglang_specbench.config import near_name
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
@@ -23,7 +24,9 @@ def train(
     corpus: Annotated[Path, typer.Option(help="JSONL written by `specbench generate`.")],
     mask_token_id: Annotated[int, typer.Option(help="Token id that stands for a drafted slot; never in text.")],
     held_out: Annotated[Path | None, typer.Option(help="JSONL of conversations to evaluate on.")] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Only these arms of the contract (repeat the option).")] = None,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="These arms, and not the contract's (repeat the option).")
+    ] = None,
     contract: Annotated[
         str, typer.Option(help="Training contract: a TOML file, or one that ships (paper, mini).")
     ] = "paper",
@@ -108,13 +111,13 @@ def _said(read: "Corpus") -> str:
 
 
 def _terms(source: str, arms: list[str] | None) -> "Contract":
-    """The contract, cut to ``arms``."""
+    """The contract, with ``arms`` in place of its own, if there are any."""
     from drafters.training.contract import Contract, locate
 
     terms = Contract.load(locate(source))
     for name in arms or ():
-        if name not in terms.arms:
-            raise UserError(f"train: --arm: the contract has no arm {name!r}", near_name(name, terms.arms))
+        if name not in block_drafters():
+            raise UserError(f"train: --arm: unknown drafter {name!r}", near_name(name, block_drafters()))
     return dataclasses.replace(terms, arms=tuple(dict.fromkeys(arms or terms.arms)))
 
 

@@ -48,7 +48,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
         concurrency=Design.bulk,
         capability=capability(),
         context_length=min(CONTEXT, sweep.server.context_length),
-        extra=sweep.server.args,
+        extra=sweep.server.words,
     )
     return Subject(
         name=name,

@@ -1,8 +1,10 @@
 """From a run to its line in the history: the tables' numbers, pooled and by setting, versions, device, noise."""
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 
@@ -15,8 +17,15 @@ from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
 
 
-def entry(run: str, results: Results, verdict: str) -> Entry:
-    """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
+def identity(results: Results) -> str:
+    """A hash of the run's cells and of when and how long each was measured: the same wherever the folder lies."""
+    assert results.cells is not None
+    names = sorted(map(str, zip(results.cells.cell, results.cells.started_at, results.cells.wall_s, strict=True)))
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def entry(run: str, results: Results, verdict: str, baseline: Results | None = None) -> Entry:
+    """The history entry of one run. ``verdict`` is the gate's over ``baseline``, or "" if it was not judged."""
     assert results.cells is not None
     ok = results.cells[results.cells.outcome == Outcome.OK]
     first = (results.cells if ok.empty else ok).iloc[0]  # a run whose cells all failed has a line without points
@@ -30,8 +39,18 @@ def entry(run: str, results: Results, verdict: str) -> Entry:
         noise=spread.value if spread else None,
         verdict=verdict,
         unaudited=dict(results.unaudited),
+        identity=identity(results),
+        against=Path(baseline.name).name if baseline else "",
+        baseline=identity(baseline) if baseline else "",
         points=tuple(point for setting_values in _by_arm(results).items() for point in _points(*setting_values)),
     )
+
+
+def said(entry: Entry) -> str:
+    """A sentence: what the gate said of a run."""
+    if not entry.verdict:
+        return "Gate: not judged."
+    return f"Gate: {entry.verdict}{f', against {entry.against}' if entry.against else ''}."
 
 
 def _by_arm(results: Results) -> dict[tuple[str, str, str], dict[Setting, float]]:

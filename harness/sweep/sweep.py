@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from harness.sweep.arguments import refuse_secrets
+from harness.sweep.arguments import refuse_secrets, refuse_unsplit, refuse_variables
 from harness.sweep.stated import refuse_overrides
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
@@ -80,6 +80,8 @@ class ServerSpec:
     device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: cuda where a GPU may be used
     dtype: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on cuda, float32 on cpu
     args: tuple[str, ...] = ()  # SGLang's, one word each, added to every arm's command line in order
+    environment: dict[str, str] = field(default_factory=dict)  # variables of every server, such as
+    # `SGLANG_EXTERNAL_MODEL_PACKAGE`; a PYTHONPATH stands in front of the caller's
     context_length: int = 8192  # tokens; prompt + answer must fit
     start_timeout_s: float = 900.0  # seconds until a server must answer
     request_timeout_s: float = 600.0  # seconds for one answer
@@ -88,6 +90,11 @@ class ServerSpec:
         for key in ("context_length", "start_timeout_s", "request_timeout_s"):
             if not getattr(self, key) > 0:  # nor nan
                 raise ValueError(f"{key} {getattr(self, key):g} is not above 0: write a positive number")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """``environment`` and ``args`` as one command line has them for env(1), which is how a cell keeps them."""
+        return (*(f"{name}={value}" for name, value in sorted(self.environment.items())), *self.args)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +162,8 @@ def _locate(source: str | Path) -> Path:
 def _check_names(sweep: Sweep) -> None:
     """Arms, targets and drafters that a panel names must exist; no argument of the server is a secret."""
     refuse_secrets(sweep.server.args, sweep.where)
+    refuse_unsplit(sweep.server.args, sweep.where)
+    refuse_variables(sweep.server.environment, sweep.where)
     for i, panel in enumerate(sweep.panel):
         where = f"{sweep.where}: panel[{i}]"
         for name in panel.targets:

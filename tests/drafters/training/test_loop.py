@@ -171,7 +171,7 @@ def test_a_corpus_smaller_than_a_batch_is_refused(world):
         ({"corpus": Path("nosuch.jsonl")}, r"train: --corpus nosuch\.jsonl: no such file"),
         ({"held_out": Path("nosuch.jsonl")}, r"train: --held-out nosuch\.jsonl: no such file"),
         ({"target": "nosuch"}, "train: --target: 'nosuch': no folder nosuch"),
-        ({"arm": ["dominno"]}, "train: --arm: the contract has no arm 'dominno' .did you mean 'domino'"),
+        ({"arm": ["dominno"]}, "train: --arm: unknown drafter 'dominno' .did you mean 'domino'"),
         ({"recipes": Path("nosuch")}, r"nosuch/dflash\.toml: no such file"),
         ({"contract": "batch of 64"}, "13 samples, a batch 64"),
         ({"target": "bare"}, "bare: no tokenizer there"),

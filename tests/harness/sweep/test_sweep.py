@@ -41,7 +41,7 @@ MISTAKES = {
     ),
     "negative prompts": (("prompts = 4", "prompts = -1"), "prompts -1 is negative", "write 0 or more"),
     "empty list": (("seeds = [42]", "seeds = []"), "seeds is empty", "name at least one"),
-    "no drafter": (('dflash = "/models/dflash"\n', ""), "target.toy.drafters: no 'dflash'", "add dflash ="),
+    "no drafter": (('dflash = "/models/dflash"\n', ""), "target.toy.drafters: no 'dflash'", 'add "dflash" ='),
     "broken TOML": (("[[panel]]", "[[panel]"), "not valid TOML", "correct the line it names"),
     "bad order": (
         ('name = "t"', 'name = "t"\norder = "abab"'),
