@@ -46,10 +46,10 @@ def detect_device() -> str:
     return "cuda" if gpus() else "cpu"
 
 
-def require(device: str) -> None:
-    """`UserError` if ``device`` is cuda and this machine has no GPU."""
+def require(device: str, where: str = "--device") -> None:
+    """`UserError` naming ``where`` if ``device`` is cuda and this machine has no GPU."""
     if device == "cuda" and not gpus():
-        raise UserError("--device cuda: nvidia-smi finds no GPU that may be used", "see specbench doctor")
+        raise UserError(f"{where} cuda: nvidia-smi finds no GPU that may be used", "see specbench doctor")
 
 
 def capability() -> int:

@@ -65,6 +65,15 @@ def folder_of(source: str, where: str, weights: bool = True) -> Path:
     return found.folder
 
 
+def config_folder(source: str, where: str) -> Path:
+    """A folder that holds the config.json of ``source``, and perhaps nothing else; `UserError` with the remedy."""
+    found = _look_up(source, where)
+    if found.folder is None or not (found.folder / "config.json").is_file():
+        fetch = f"{found.fetch} config.json" if found.fetch.startswith("hf ") else found.fetch
+        raise UserError(f"{where}: {source!r}: no config.json on this machine", fetch or "name the folder of a model")
+    return found.folder
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Found:
     folder: Path | None

@@ -22,6 +22,7 @@ from harness.sweep.cells import VERSIONS
 from harness.sweep.sweep import load
 from sglang_specbench.arms import get_arm
 from sglang_specbench.console import Console
+from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
 from sglang_specbench.models import Model
 
@@ -57,6 +58,8 @@ def audit(
     todo = []
     for name in loaded.target:  # all of them, before the first is served
         subject = subjects.subject(loaded, name, serve, chosen, remote=bool(server))
+        if not server:
+            require(subject.launch.device, f"{loaded.where}: server.device:")
         todo.append(
             (subject, subjects.prompt_ids(subject), subjects.arms(loaded, name, arm or [], subject.launch.device))
         )

@@ -4,18 +4,22 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from harness.sweep.plan import Allocation, Plan, make
+from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
+from sglang_specbench.arms import get_arm
+from sglang_specbench.checkpoint import check_config
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
-from sglang_specbench.launch import STAND_IN
+from sglang_specbench.launch import STAND_IN, Launch
+from sglang_specbench.models import config_folder
+from sglang_specbench.weight_headers import faults
 
 PREFLIGHT = "sglang_specbench.serving.preflight"
 
@@ -24,7 +28,12 @@ def plan(
     sweep: Annotated[str, typer.Argument(help="Sweep file, or the name of a shipped one (demo, paper_main, ...).")],
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
-    preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
+    preflight: Annotated[
+        bool,
+        typer.Option(
+            help="Let SGLang check every launch's arguments, and weights that are here by their headers; needs no GPU."
+        ),
+    ] = False,
 ) -> None:
     """Expand a sweep into its cells and launches; --preflight checks their server arguments."""
     _, made = make(sweep, data_dir or [])
@@ -69,9 +78,11 @@ def _table(allocations: tuple[Allocation, ...]) -> Table:
 
 
 def _preflight(made: Plan) -> None:
-    """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch."""
-    made.require_models()
-    servers = {(s.arm, s.proposal, s.target): s for s in (launch.server(port=30000) for launch in made.launches)}
+    """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch.
+
+    Configs are enough for it. Weights that are here are held against them by their headers.
+    """
+    servers = {(s.arm, s.proposal, s.target): s for s in (_configured(launch) for launch in made.launches)}
     asked = json.dumps([asdict(server) for server in servers.values()])
     command = [sys.executable, "-m", PREFLIGHT]
     done = subprocess.run(command, input=asked, env=_environment(), capture_output=True, text=True, check=False)
@@ -85,8 +96,32 @@ def _preflight(made: Plan) -> None:
     for verdict in verdicts:
         state = "ok" if verdict["ok"] else " ".join("; ".join(verdict["reasons"]).split())
         typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")
-    if not all(verdict["ok"] for verdict in verdicts):
+    folders = dict.fromkeys(path for s in servers.values() for path in (s.target, s.draft) if path)
+    sound = [_weights(Path(folder)) for folder in folders]
+    typer.echo(
+        "not checked: memory, kernels, what the weights are worth, and tensors beyond those that every model has"
+    )
+    if not all([*sound, *(verdict["ok"] for verdict in verdicts)]):
         raise typer.Exit(2)
+
+
+def _configured(launch: PlannedLaunch) -> Launch:
+    """The server of ``launch``, its models by folders that hold their configs."""
+    server = launch.server(port=30000)
+    folders = [str(config_folder(path, "plan --preflight")) if path else None for path in (server.target, server.draft)]
+    if folders[1]:
+        check_config(Path(folders[1]), get_arm(server.arm), Path(folders[0] or ""))
+    return replace(server, target=folders[0] or "", draft=folders[1])
+
+
+def _weights(folder: Path) -> bool:
+    """Say what the headers of its weights are; False if they do not fit its config."""
+    if not any(folder.glob("*.safetensors")):
+        typer.echo(f"weights of {folder}: not here, so not checked")
+        return True
+    found = faults(folder)
+    typer.echo(f"weights of {folder}: {'; '.join(found) or 'names and shapes fit config.json'}")
+    return not found
 
 
 def _environment() -> dict[str, str]:

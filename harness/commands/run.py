@@ -55,6 +55,8 @@ def run(
     if not (dry_run or server):
         require(device)
     loaded, plan = planning.make(sweep, data_dir or [], "" if device == "auto" else device)
+    if not (dry_run or server or executor == "ray"):  # once, and not by every server that dies of it
+        require(plan.cells[0].device, f"{loaded.where}: server.device:")
     order = Order(
         run_dir=out or RUNS / loaded.name,
         sweep=loaded,

@@ -21,6 +21,7 @@ from harness.sweep.plan import PlannedLaunch
 from harness.sweep.sweep import AR
 from sglang_specbench import toolkit
 from sglang_specbench.console import Console
+from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 
@@ -55,6 +56,7 @@ def serve(
     if show:
         typer.echo(_command(launch))
         return
+    require(launch.device, f"{chosen.sweep.where}: server.device:")
     ready = False
     try:
         with one_way_to_stop():

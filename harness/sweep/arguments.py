@@ -5,12 +5,14 @@ Both are part of a cell and stand in every result of the run, in ``plan.json`` a
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import own_variables
 
 # SGLang 0.5.23; its parser takes any unambiguous beginning of a flag for the flag
 SECRETS = ("--api-key", "--admin-api-key", "--ssl-keyfile-password")
+SHARE = "--mem-fraction-static"
 _SECRET_VARIABLE = re.compile(r"(.*_)?(KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
 _SECRET = re.compile(r"--.*(key|token|password|secret)", re.IGNORECASE)  # not --max-total-tokens
 
@@ -34,6 +36,21 @@ def refuse_unsplit(args: Sequence[str], where: str) -> None:
             raise UserError(f"{where}: server.args: {text!r} is one word", f"write [{parts}]")
     if args and not args[0].startswith("-"):
         raise UserError(f"{where}: server.args: {args[0]!r} is a value without its flag", "name the flag first")
+
+
+def refuse_out_of_range(args: Sequence[str], where: str) -> None:
+    """`UserError` for a share of the GPU's memory that is none: SGLang takes it, and dies of it once it has loaded."""
+    words = [part for text in args for part in text.split("=", 1)]
+    for flag, value in pairwise(words):
+        if flag == SHARE and not _share(value):
+            raise UserError(f"{where}: server.args: {SHARE} {value}", "write a share above 0 and below 1, such as 0.8")
+
+
+def _share(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1
+    except ValueError:
+        return False
 
 
 def refuse_variables(environment: Mapping[str, str], where: str) -> None:

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from harness.sweep.arguments import refuse_secrets, refuse_unsplit, refuse_variables
+from harness.sweep.arguments import refuse_out_of_range, refuse_secrets, refuse_unsplit, refuse_variables
 from harness.sweep.stated import refuse_overrides
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
@@ -163,6 +163,7 @@ def _check_names(sweep: Sweep) -> None:
     """Arms, targets and drafters that a panel names must exist; no argument of the server is a secret."""
     refuse_secrets(sweep.server.args, sweep.where)
     refuse_unsplit(sweep.server.args, sweep.where)
+    refuse_out_of_range(sweep.server.args, sweep.where)
     refuse_variables(sweep.server.environment, sweep.where)
     for i, panel in enumerate(sweep.panel):
         where = f"{sweep.where}: panel[{i}]"

@@ -1,5 +1,6 @@
 """`specbench serve` starts what a run starts, says where, and leaves nothing behind."""
 
+import importlib.util
 import os
 import shlex
 import signal
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from harness.measure.launch import on_this_machine
 from harness.sweep.one_launch import choose
 from harness.sweep.plan import make
+from harness.sweep.sweep import shipped
 from sglang_specbench.cli import app
 from sglang_specbench.errors import UserError
 
@@ -68,6 +70,22 @@ def test_of_several_servers_the_first_is_taken_and_the_others_are_counted():
 def test_what_cannot_be_served_is_one_clear_error(arguments, words):
     with pytest.raises(UserError, match=words):
         choose(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "cuda.toml", "--out", "out"], ["serve", "cuda.toml"], ["audit", "cuda.toml"]]
+)
+def test_a_sweep_for_a_gpu_is_refused_once_where_there_is_none(monkeypatch, tmp_path, arguments):
+    """Six servers died of it, one by one."""
+    monkeypatch.setattr("sglang_specbench.device.gpus", tuple)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _, find=importlib.util.find_spec: find("json"))
+    text = shipped()["demo"].read_text().replace("[server]", '[server]\ndevice = "cuda"')
+    monkeypatch.chdir(tmp_path)
+    Path("cuda.toml").write_text(text)
+    done = CliRunner().invoke(app, arguments)
+    assert isinstance(done.exception, UserError)
+    assert str(done.exception).startswith("cuda.toml: server.device: cuda: nvidia-smi finds no GPU")
+    assert not Path("out").exists()
 
 
 @pytest.mark.sglang

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.sweep.arguments import refuse_unsplit, refuse_variables
+from harness.sweep.arguments import refuse_out_of_range, refuse_unsplit, refuse_variables
 from harness.sweep.plan import make
 from sglang_specbench.errors import UserError
 from tests.harness.made import sweep_text, toy
@@ -54,3 +54,26 @@ def test_variables_are_part_of_every_cell_and_reach_its_server(tmp_path):
     assert not {cell.id for cell in after.cells} & {cell.id for cell in before.cells}
     server = after.launches[0].server(port=1)
     assert (server.env["SGLANG_A"], server.argv[-2:]) == ("a", ("--tp-size", "1"))
+
+
+@pytest.mark.parametrize("args", [["--mem-fraction-static", "1.5"], ["--x", "--mem-fraction-static=0"],
+                                  ["--mem-fraction-static", "most"], ["--mem-fraction-static", "nan"]])  # fmt: skip
+def test_a_share_of_memory_that_is_none_is_refused(args):
+    with pytest.raises(UserError, match=r"s\.toml: server\.args: --mem-fraction-static \S+ .write a share above 0"):
+        refuse_out_of_range(args, "s.toml")
+
+
+def test_a_share_of_memory_is_passed_on(tmp_path):
+    refuse_out_of_range(["--mem-fraction-static", "0.8", "--tp-size", "2"], "s.toml")
+    sweep = tmp_path / "s.toml"
+    args = '[server]\nargs = ["--mem-fraction-static", "1.5"]\n[[panel]]'
+    sweep.write_text(sweep_text(toy(tmp_path)).replace("[[panel]]", args, 1))
+    with pytest.raises(UserError, match=r"mem-fraction-static 1\.5"):
+        make(sweep)
+
+
+def test_a_name_in_capitals_is_a_near_one(tmp_path):
+    sweep = tmp_path / "s.toml"
+    sweep.write_text(sweep_text(toy(tmp_path)).replace("[panel.sets.mt-bench]", "[panel.sets.GSM8K]"))
+    with pytest.raises(UserError, match=r"unknown prompt set 'GSM8K' .did you mean 'gsm8k'"):
+        make(sweep)
