@@ -78,7 +78,10 @@ def test_what_cannot_be_served_is_one_clear_error(arguments, words):
 def test_a_sweep_for_a_gpu_is_refused_once_where_there_is_none(monkeypatch, tmp_path, arguments):
     """Six servers died of it, one by one."""
     monkeypatch.setattr("sglang_specbench.device.gpus", tuple)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _, find=importlib.util.find_spec: find("json"))
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *more: found("json" if name == "sglang" else name, *more)
+    )
     text = shipped()["demo"].read_text().replace("[server]", '[server]\ndevice = "cuda"')
     monkeypatch.chdir(tmp_path)
     Path("cuda.toml").write_text(text)
