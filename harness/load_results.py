@@ -11,9 +11,11 @@ from tempfile import TemporaryDirectory
 from harness.audit.coverage import read, unaudited
 from harness.paper import published
 from harness.schema.cell import Cell
+from harness.stats.chosen import of_arms
 from harness.stats.estimates import measure
 from harness.stats.results import Results
 from harness.store import run as store
+from harness.store.frames import Frames
 from harness.sweep import plan
 from sglang_specbench.errors import UserError
 
@@ -31,7 +33,18 @@ def load_results(*runs: str) -> Results:
     return estimated(frames_of(folders), folders, " + ".join(runs))
 
 
-def frames_of(folders: Sequence[Path]) -> store.Frames:
+def load_run(run: str, arms: str = "") -> tuple[Results, Frames | None]:
+    """Estimates of one run, and what they were made of; None for ``paper``. Raises as `load_results`.
+
+    ``arms``: only these and AR, as `harness.stats.chosen.of_arms` takes them; the frames hold all.
+    """
+    if run == published.NAME:
+        return of_arms(published.results(), arms), None
+    frames = frames_of([Path(run)])
+    return of_arms(estimated(frames, [Path(run)], run), arms), frames
+
+
+def frames_of(folders: Sequence[Path]) -> Frames:
     """Cells and rows of one run folder, or of several as one. Raises as `load_results`."""
     frames = store.load(folders[0]) if len(folders) == 1 else merged(folders)
     if frames.cells.empty:
@@ -39,7 +52,7 @@ def frames_of(folders: Sequence[Path]) -> store.Frames:
     return frames
 
 
-def estimated(frames: store.Frames, folders: Sequence[Path], name: str) -> Results:
+def estimated(frames: Frames, folders: Sequence[Path], name: str) -> Results:
     """Estimates of ``frames``, which were read from ``folders``, with their plans and certificates."""
     results = measure(frames.cells, frames.rows, name, _planned(folders))
     results.unaudited = unaudited(frames.cells, read(folders))
@@ -53,7 +66,7 @@ def _planned(folders: Sequence[Path]) -> list[Cell] | None:
     return list(dict.fromkeys(cell for folder in folders for cell in plan.read(folder).cells))
 
 
-def merged(folders: Sequence[Path]) -> store.Frames:
+def merged(folders: Sequence[Path]) -> Frames:
     """Frames of several run folders; unlike runs are refused by `harness.store.run.merge`."""
     with TemporaryDirectory(prefix="specbench-") as scratch:
         store.merge(folders, Path(scratch))

@@ -19,12 +19,11 @@ def plot(
     arms: Annotated[str, typer.Option("--arms", help="Only these arms and AR, separated by commas.")] = "",
 ) -> None:
     """Draw a run's figures, or a training's curves, as SVG, PDF and PNG."""
-    from harness.load_results import load_results
-    from harness.schema.atomic_file import make_folder
-    from harness.stats.chosen import of_arms
+    from harness.load_results import load_run
     from harness.tables.build import doubts
     from plots import batch_speedup, style, theory, training
     from plots.figures import FIGURES
+    from sglang_specbench.atomic_file import make_folder
     from sglang_specbench.config import near_name
     from sglang_specbench.errors import UserError
 
@@ -41,7 +40,7 @@ def plot(
         return
     if only and only not in FIGURES:
         raise UserError(f"plot: --only: unknown figure {only!r}", near_name(only, FIGURES))
-    results = of_arms(load_results(run), arms)
+    results, _ = load_run(run, arms)
     for name in [only] if only else FIGURES:
         draw, needs = FIGURES[name]
         with style.look(results.unaudited):
@@ -69,25 +68,21 @@ def dashboard(
     from harness.audit.certificate_file import load_all
     from harness.gate import record
     from harness.gate.history import read
-    from harness.load_results import load_results
-    from harness.paper import published
-    from harness.stats.chosen import of_arms
-    from harness.store import run as store
+    from harness.load_results import load_run
     from plots.dashboard.site import Sources, build
     from sglang_specbench.errors import UserError
 
     entries = read(history)
-    whole = load_results(run) if run else None
-    results = of_arms(whole, arms) if whole is not None else None
-    rows = store.load(Path(run)).rows if run and run != published.NAME else None
+    results, frames = load_run(run, arms) if run else (None, None)
     judged = ""
-    if whole is not None and whole.cells is not None and (whole.cells.outcome == "ok").any():
-        known = [e for e in entries if e.identity == record.identity(whole)]
+    if results is not None and frames is not None and (frames.cells.outcome == "ok").any():
+        known = [e for e in entries if e.identity == record.identity(frames.cells)]
         if not known:
-            entries.append(record.entry(Path(run).name, whole, ""))
+            entries.append(record.entry(Path(run).name, results, ""))
         judged = record.said((known or entries)[-1])
     if not entries and results is None:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
+    rows = frames.rows if frames else None
     sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates), judged=judged)
     pages = build(sources, out)
     typer.echo(f"{out / 'index.html'}: {len(pages)} pages, {len(entries)} runs in the history")

@@ -30,26 +30,20 @@ def asked_sizes(capacity: int, extra: Sequence[str] = ()) -> tuple[int, ...]:
     return tuple(sorted(set(sizes)))
 
 
-def capture_faults(
-    seen: Mapping[str, Any] | None, arm: Arm, *, dtype: str, sizes: Sequence[int], log: str | None
-) -> list[str]:
+def capture_faults(seen: Mapping[str, Any] | None, arm: Arm, *, sizes: Sequence[int], log: str | None) -> list[str]:
     """Why the graphs of a server with attestation ``seen`` are not those asked for; empty when they are.
 
-    ``log`` is None where it cannot be read. A CPU server has no graphs: only its dtype is compared.
+    ``log`` is None where it cannot be read. A CPU server has no graphs.
     """
-    if not seen:
+    if not seen or seen.get("device") != "cuda":
         return []
-    wanted: dict[str, Any] = {"dtype": dtype}
-    if seen.get("device") == "cuda":
-        wanted["graph_sizes"] = list(sizes)
-        if arm.head:
-            wanted |= {"draft_graph_sizes": list(sizes), "head_captured": True}
+    wanted: dict[str, Any] = {"graph_sizes": list(sizes)}
+    if arm.head:
+        wanted |= {"draft_graph_sizes": list(sizes), "head_captured": True}
     said = {key: list(value) if isinstance(value := seen.get(key), tuple) else value for key in wanted}
     unlike = [key for key in wanted if said[key] != wanted[key]]
     found = [f"{key}: wanted {wanted[key]!r}, server says {said[key]!r}" for key in unlike]
-    if seen.get("device") == "cuda" and log is not None:
-        found += _log_faults(arm, list(sizes), log)
-    return found
+    return found if log is None else found + _log_faults(arm, list(sizes), log)
 
 
 def _log_faults(arm: Arm, sizes: list[int], log: str) -> list[str]:

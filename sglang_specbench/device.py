@@ -46,6 +46,11 @@ def detect_device() -> str:
     return "cuda" if gpus() else "cpu"
 
 
+def dtype_on(device: str, asked: str) -> str:
+    """``asked``, or for ``auto`` bfloat16 on a GPU and float32 on a CPU, where greedy outputs must be equal."""
+    return asked if asked != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device]
+
+
 def require(device: str, where: str = "--device") -> None:
     """`UserError` naming ``where`` if ``device`` is cuda and this machine has no GPU."""
     if device == "cuda" and not gpus():

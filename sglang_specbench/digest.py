@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.errors import UserError
 
 _COUNTED = (
@@ -93,14 +94,9 @@ def _remembered(memo: Path) -> str | None:
 
 def _remember(memo: Path, what: dict[str, str]) -> None:
     """Write ``memo`` whole or not at all; a cache that cannot be written costs time and nothing else."""
-    partial = memo.with_name(f".{memo.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         memo.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.write_text(json.dumps(what))
-            partial.replace(memo)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_text(memo, json.dumps(what))
 
 
 def _cache_dir() -> Path:

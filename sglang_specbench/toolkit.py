@@ -2,7 +2,7 @@
 
 Servers of the DFLASH family compile a sampling module when they start (SGLang 0.5.23, ``load_jit``): they need ninja on
 the PATH and, under CUDA_HOME, an nvcc that agrees with its headers, ``curand.h`` and ``lib64/libcudart.so``. pip's
-packages have all of it, but no ``lib64`` and no name without a version. Standard library only.
+packages have all of it, but no ``lib64`` and no name without a version.
 """
 
 import os
@@ -14,6 +14,8 @@ import sysconfig
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+
+from sglang_specbench.atomic_file import whole
 
 CACHE = Path.home() / ".cache" / "specbench"
 DEFAULT = Path("/usr/local/cuda")
@@ -90,9 +92,8 @@ def prepare(packages: Path | None = None, cache: Path = CACHE) -> Path | None:
 def _link(link: Path, target: Path) -> None:
     if link.is_symlink() and link.readlink() == target:
         return
-    fresh = link.with_name(f".{link.name}.{os.getpid()}")
-    fresh.symlink_to(target)
-    fresh.replace(link)  # atomic: servers start side by side
+    with whole(link) as fresh:  # servers start side by side
+        fresh.symlink_to(target)
 
 
 def _nvcc_version(nvcc: Path) -> str:

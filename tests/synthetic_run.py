@@ -126,6 +126,8 @@ def _rows(cell: Cell, rng: np.random.Generator, tokens: int, drift: float) -> It
         for turn in range(2 if cell.prompt_set == "mt-bench" else 1):
             wanted = max(int(lengths[2 * index + turn]), 2)
             row = _row(cell, made, rng, wanted, drift, sent)
+            if cell.stream:  # in two chunks
+                row = replace(row, chunk_s=(row.first_token_s, row.done_s), chunk_tokens=(1, row.completion_tokens))
             yield replace(row, index=index, turn=turn, prompt_id=f"{cell.prompt_set}-{index}", category=category)
             sent = row.done_s
         heapreplace(free, sent)

@@ -49,7 +49,7 @@ def greedy_walk(parents: Sequence[int], tokens: Sequence[int], target: Sequence[
 
 
 def without(q_V: Tensor, token: int) -> Tensor:
-    """The law q with ``token`` removed, renormalised; all zeros when nothing is left."""
+    """The distribution q with ``token`` removed, renormalised; all zeros when nothing is left."""
     rest = q_V.clone()
     rest[token] = 0
     mass = rest.sum()
@@ -84,8 +84,8 @@ def sampled_walk(
 ) -> tuple[list[int], int]:
     """Temperature > 0: from the anchor, `recursive_rejection` among the children until none is accepted.
 
-    Row i of ``p_NV`` and ``q_NV`` is the law of the token after node i; ``coins[i]`` decides node i. Returns the nodes
-    accepted, in order, and the token after them.
+    Row i of ``p_NV`` and ``q_NV`` is the distribution of the token after node i; ``coins[i]`` decides node i. Returns
+    the nodes accepted, in order, and the token after them.
     """
     path: list[int] = []
     node = 0

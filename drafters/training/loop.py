@@ -186,7 +186,7 @@ class Training:
     def _layer_ids(self) -> tuple[int, ...]:
         ids = {t.arm: t.drafter.config.target_layer_ids for t in self.trainees}
         if len(set(ids.values())) > 1:
-            raise UserError(f"arms trained side by side read the same target layers, not {ids}", "mend the recipes")
+            raise UserError(f"arms trained side by side read the same target layers, not {ids}", "correct the recipes")
         return next(iter(ids.values()))
 
     def _held_out(self) -> Iterator[TrainingBatch]:

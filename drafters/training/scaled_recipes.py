@@ -7,13 +7,13 @@ a power of two, and a drafter has at most a third of the target's layers. Which 
 
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from drafters.model.config import default_layer_ids
 from drafters.model.registry import Recipe, load_recipe, package
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.checkpoint import read_config
 
 PAPER_WIDTH = 4096  # hidden size of Qwen3-8B
@@ -41,9 +41,7 @@ def write_scaled(arms: Sequence[str], recipes: Path | None, target: Path, folder
         recipe = load_recipe(arm, recipes / f"{arm}.toml" if recipes else None)
         text = f"# scaled to a target of width {config['hidden_size']} and {config['num_hidden_layers']} layers\n"
         tables = {"model": _scaled(recipe, config), "loss": dict(recipe.weights)}
-        part = folder / f"{arm}.toml.{os.getpid()}"  # every rank writes the same, and none reads half of it
-        part.write_text(text + "".join(map(_toml, tables, tables.values())), encoding="utf-8")
-        part.replace(folder / f"{arm}.toml")
+        write_text(folder / f"{arm}.toml", text + "".join(map(_toml, tables, tables.values())))  # by every rank
     return folder
 
 

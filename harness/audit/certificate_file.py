@@ -12,9 +12,9 @@ from typing import Any
 
 from harness.audit.certificate import RULES, Certificate
 from harness.audit.page import page
-from harness.schema.atomic_file import write_text
 from harness.schema.comparable import CERTIFIED
 from harness.schema.file_name import file_name
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_object
 

@@ -19,7 +19,7 @@ from typing import Any
 from scipy.optimize import brentq
 from scipy.stats import chi2, ncx2
 
-from harness.audit.target_distribution import Law, Prefix
+from harness.audit.target_distribution import Prefix, TargetDistribution
 
 # Of a cell. Cochran's 5 is for levels near 0.05: at the levels of a corrected family (3e-5) such cells reject five to
 # nine times too often.
@@ -93,38 +93,38 @@ def _cells(observed: Mapping[Any, int], p: Mapping[Any, float], n: int) -> list[
     return cells
 
 
-def position_test(name: str, samples: Sequence[Prefix], law: Law, position: int) -> Test:
-    """Token number ``position`` (from 0) given the tokens before it, over all prefixes that the law knows.
+def position_test(name: str, samples: Sequence[Prefix], target: TargetDistribution, position: int) -> Test:
+    """Token number ``position`` (from 0) given the tokens before it, over all prefixes that ``target`` holds.
 
-    Prefixes with few samples make one group, whose law is the mean of theirs. Its counts vary less than a
+    Prefixes with few samples make one group, whose distribution is the mean of theirs. Its counts vary less than a
     multinomial's, so the test errs on the safe side there; a bias that cancels over them would not be seen.
     """
     groups: dict[Prefix, Counter[int]] = {}
     for tokens in samples:
-        if len(tokens) > position and tokens[:position] in law.conditionals:
+        if len(tokens) > position and tokens[:position] in target.conditionals:
             groups.setdefault(tokens[:position], Counter())[tokens[position]] += 1
     total, rare, mean = _Sum(), Counter[int](), Counter[int]()
     for prefix, observed in groups.items():
         if observed.total() >= LEAST_SAMPLES:
-            total.add(observed, law.conditionals[prefix])
+            total.add(observed, target.conditionals[prefix])
         else:
             rare += observed
-            mean.update({t: observed.total() * p for t, p in law.conditionals[prefix].items()})
+            mean.update({t: observed.total() * p for t, p in target.conditionals[prefix].items()})
     if rare:
         total.add(rare, {token: mass / rare.total() for token, mass in mean.items()})
     return total.test(name)
 
 
-def joint_test(name: str, samples: Sequence[Prefix], law: Law, length: int) -> Test:
+def joint_test(name: str, samples: Sequence[Prefix], target: TargetDistribution, length: int) -> Test:
     """The first ``length`` tokens together."""
     total = _Sum()
     observed = Counter(tokens[:length] for tokens in samples)
-    total.add(observed, law.sequences(length, LEAST_EXPECTED / max(len(samples), 1)))
+    total.add(observed, target.sequences(length, LEAST_EXPECTED / max(len(samples), 1)))
     return total.test(name)
 
 
-def likeliest_test(name: str, samples: Sequence[Prefix], law: Law, first: int) -> Test:
-    """How often the target's likeliest token came, from place ``first`` on, over all prefixes that the law knows.
+def likeliest_test(name: str, samples: Sequence[Prefix], target: TargetDistribution, first: int) -> Test:
+    """How often the target's likeliest token came, from place ``first`` on, over all prefixes that ``target`` holds.
 
     One degree of freedom: what drafters guess is most often that token, so a rule that favours or punishes drafts moves
     its share, and here a shift of a few hundredths shows that is lost among the cells of the other tests. Given its
@@ -134,9 +134,9 @@ def likeliest_test(name: str, samples: Sequence[Prefix], law: Law, first: int) -
     looked, surplus, variance = 0, 0.0, 0.0
     for tokens in samples:
         for place in range(first, len(tokens)):
-            known = law.conditionals.get(tokens[:place])
+            known = target.conditionals.get(tokens[:place])
             if known is not None:
-                likeliest = next(iter(known))  # a law lists the likeliest first
+                likeliest = next(iter(known))  # a distribution lists the likeliest first
                 looked += 1
                 surplus += (tokens[place] == likeliest) - known[likeliest]
                 variance += known[likeliest] * (1 - known[likeliest])
@@ -146,12 +146,12 @@ def likeliest_test(name: str, samples: Sequence[Prefix], law: Law, first: int) -
     return Test(name=name, samples=looked, df=int(judged), statistic=statistic, p=p, tv=abs(surplus) / max(looked, 1))
 
 
-def impossible_test(name: str, samples: Sequence[Prefix], law: Law) -> Test:
+def impossible_test(name: str, samples: Sequence[Prefix], target: TargetDistribution) -> Test:
     """Tokens that no rounding lets pass the cut: one is enough to reject."""
     looked = seen = 0
     for tokens in samples:
         for place, token in enumerate(tokens):
-            allowed = law.allowed.get(tokens[:place])
+            allowed = target.allowed.get(tokens[:place])
             if allowed is not None:
                 looked += 1
                 seen += token not in allowed

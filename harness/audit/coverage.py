@@ -35,8 +35,9 @@ def audit_mark(certificates: Sequence[dict[str, Any]], cell: Mapping[str, Any]) 
 
 
 def unaudited(cells: pd.DataFrame, certificates: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Arms of a run of which some weights lack a passed certificate, and its verdict; AR is its own reference."""
+    """Arms of a run of which some weights lack a passed certificate, and the worst verdict; AR is its own reference."""
     found = cells.loc[cells.arm != "ar", list(CERTIFIED)].astype({"versions": object, "server": object})
     found = found.assign(versions=found.versions.map(tuple), server=found.server.map(tuple)).drop_duplicates()
-    marks = {str(cell["arm"]): audit_mark(certificates, cell) for cell in found.to_dict("records")}
-    return {arm: mark for arm, mark in marks.items() if mark}
+    marks = [(str(cell["arm"]), audit_mark(certificates, cell)) for cell in found.to_dict("records")]
+    worst_last = sorted(marks, key=lambda one: (one[1] == "fail", one[1] == "inconclusive"))
+    return {arm: mark for arm, mark in worst_last if mark}

@@ -11,7 +11,7 @@ from harness.audit.chisquare import Test, impossible_test, joint_test, likeliest
 from harness.audit.greedy import Greedy, compare
 from harness.audit.probe import Probe
 from harness.audit.reference import Design, Reference
-from harness.audit.target_distribution import Law, Prefix, SamplingRule
+from harness.audit.target_distribution import Prefix, SamplingRule, TargetDistribution
 from harness.serve.client import Sampling as Request
 from harness.serve.responses import Answer
 from sglang_specbench.arms import DRAFTED
@@ -56,7 +56,7 @@ class Examiner:
         length = spot.place.sure + self.design.depth
         answers = await probe.samples(spot.place.ids, sampling, length, count, concurrency)
         setting = f"{sampling.label} deep" if deep else sampling.label
-        exact = spot.law(sampling, self.dtype)
+        exact = spot.distribution(sampling, self.dtype)
         return Sampled(
             setting=setting,
             concurrency=concurrency,
@@ -69,12 +69,12 @@ class Examiner:
         )
 
 
-def tests(name: str, answers: Sequence[Answer], law: Law, sure: int, length: int) -> list[Test]:
+def tests(name: str, answers: Sequence[Answer], exact: TargetDistribution, sure: int, length: int) -> list[Test]:
     """Every token in doubt, the first three of them together, the likeliest token, and what no cut may let pass."""
     samples = [a.output_ids for a in answers]
-    found = [position_test(f"{name} token {place + 1}", samples, law, place) for place in range(sure, length)]
-    found.append(joint_test(f"{name} tokens 1-{sure + 3}", samples, law, sure + 3))
-    found.append(likeliest_test(f"{name} likeliest token", samples, law, 1))  # from the first verify block on
-    if law.allowed:
-        found.append(impossible_test(f"{name} forbidden tokens", samples, law))
+    found = [position_test(f"{name} token {place + 1}", samples, exact, place) for place in range(sure, length)]
+    found.append(joint_test(f"{name} tokens 1-{sure + 3}", samples, exact, sure + 3))
+    found.append(likeliest_test(f"{name} likeliest token", samples, exact, 1))  # from the first verify block on
+    if exact.allowed:
+        found.append(impossible_test(f"{name} forbidden tokens", samples, exact))
     return found

@@ -22,7 +22,7 @@ BATCH = 16  # prefixes a request: a whole vocabulary each, so the answers are la
 
 
 class Probe(Client):
-    """A client of the target's server (for laws and margins) or of an arm's (for samples).
+    """A client of the target's server (for distributions and margins) or of an arm's (for samples).
 
     ``seen`` is called with the number of samples of each batch, as they come.
     """

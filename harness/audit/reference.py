@@ -13,7 +13,7 @@ import numpy as np
 from harness.audit import greedy
 from harness.audit.probe import Probe
 from harness.audit.rounding import ROUNDING
-from harness.audit.target_distribution import Law, Prefix, Raw, SamplingRule, grow, law
+from harness.audit.target_distribution import Prefix, Raw, SamplingRule, TargetDistribution, grow, target_distribution
 from harness.schema.failure import Failure
 from harness.serve.client import Sampling as Request
 
@@ -73,14 +73,14 @@ class Spot:
 
     place: ProbePlace
     raw: Mapping[Prefix, Raw]
-    _laws: dict[tuple[SamplingRule, str], Law] = field(default_factory=dict)
+    _known: dict[tuple[SamplingRule, str], TargetDistribution] = field(default_factory=dict)
 
-    def law(self, sampling: SamplingRule, dtype: str) -> Law:
-        """The exact law under ``sampling``, as far as a server in ``dtype`` can know it."""
+    def distribution(self, sampling: SamplingRule, dtype: str) -> TargetDistribution:
+        """The exact distribution under ``sampling``, as far as a server in ``dtype`` can know it."""
         key = (sampling, dtype)
-        if key not in self._laws:
-            self._laws[key] = law(self.raw, sampling, ROUNDING[dtype])
-        return self._laws[key]
+        if key not in self._known:
+            self._known[key] = target_distribution(self.raw, sampling, ROUNDING[dtype])
+        return self._known[key]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from harness.store.lock import RECORDS
 from harness.sweep.sweep import AR, Sweep
 from sglang_specbench import checkpoint, models
 from sglang_specbench.arms import ARMS, Arm, get_arm, word_of
-from sglang_specbench.device import capability, detect_device
+from sglang_specbench.device import capability, detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 from sglang_specbench.models import Model
@@ -36,13 +36,12 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
         raise UserError(f"{sweep.where}: server.args: {SAME_DRAWS}", hint)
     target = _present(models.resolve(sweep.target[name].path, f"{sweep.where}: target.{name}.path"))
     device = sweep.server.device if sweep.server.device != "auto" else detect_device()
-    dtype = sweep.server.dtype if sweep.server.dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device]
     launch = Launch(
         arm=AR,
         proposal="none",
         target=target.path,
         device=device,
-        dtype=dtype,
+        dtype=dtype_on(device, sweep.server.dtype),
         port=0,  # `here` takes a free one at each start
         seed=SEEDS[0],
         concurrency=Design.bulk,

@@ -1,8 +1,8 @@
 """The exact distribution of a request's next tokens, from the target's own probabilities.
 
 Knows conditionals p(next | prefix) as the target's server reports them, and how a request's settings reshape them; not
-how they were asked for. A law holds the prefixes that are likely enough to be seen often, and no others: what is
-outside is lumped by the tests.
+how they were asked for. A distribution holds the prefixes that are likely enough to be seen often, and no others: what
+is outside is lumped by the tests.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ def processed(logprobs: Floats, sampling: SamplingRule) -> Floats:
 
 
 def complete(raw: Raw, sampling: SamplingRule) -> bool:
-    """Does the head hold every token that ``sampling`` keeps; without that the law of a cut is not known."""
+    """Does the head hold every token that ``sampling`` keeps; else the distribution after a cut is not known."""
     if sampling == SamplingRule() or 0 < sampling.top_k <= len(raw.tokens):
         return True
     mass = float(np.exp(raw.logprobs).sum())
@@ -81,21 +81,11 @@ def near(logprobs: Floats, sampling: SamplingRule, rounding: Rounding) -> NDArra
 
 
 @dataclass(frozen=True)
-class Law:
+class TargetDistribution:
     """p(next | prefix) of one place under one setting, for the prefixes it knows; likeliest token first."""
 
     conditionals: Mapping[Prefix, Mapping[int, float]]  # without tokens of probability zero
     allowed: Mapping[Prefix, frozenset[int]] = field(default_factory=dict)  # where a cut is made: what may pass it
-
-    def joint(self, tokens: Prefix) -> float | None:
-        """Probability that a request starts with ``tokens``; None where a conditional is unknown."""
-        total = 1.0
-        for place, token in enumerate(tokens):
-            known = self.conditionals.get(tokens[:place])
-            if known is None:
-                return None
-            total *= known.get(token, 0.0)
-        return total
 
     def sequences(self, length: int, floor: float) -> dict[Prefix, float]:
         """Every known sequence of ``length`` tokens at least ``floor`` likely, with its probability."""
@@ -110,8 +100,8 @@ class Law:
         return level
 
 
-def law(raw: Mapping[Prefix, Raw], sampling: SamplingRule, rounding: Rounding) -> Law:
-    """The law under ``sampling``; prefixes after which the head is too short for it are left out."""
+def target_distribution(raw: Mapping[Prefix, Raw], sampling: SamplingRule, rounding: Rounding) -> TargetDistribution:
+    """The distribution under ``sampling``; prefixes after which the head is too short for it are left out."""
     known = {prefix: r for prefix, r in raw.items() if complete(r, sampling)}
     conditionals = {}
     for prefix, r in known.items():
@@ -119,8 +109,8 @@ def law(raw: Mapping[Prefix, Raw], sampling: SamplingRule, rounding: Rounding) -
         kept = p > 0
         conditionals[prefix] = dict(zip(r.tokens[kept].tolist(), p[kept].tolist(), strict=True))
     if sampling.top_k <= 0 and sampling.top_p >= 1:
-        return Law(conditionals)
-    return Law(
+        return TargetDistribution(conditionals)
+    return TargetDistribution(
         conditionals, {x: frozenset(r.tokens[near(r.logprobs, sampling, rounding)].tolist()) for x, r in known.items()}
     )
 

@@ -102,7 +102,7 @@ class Decision:
 
     def beforehand(self) -> str:
         """What cannot be decided however good the run is, and what helps; "" if all can."""
-        from harness.gate.match import ONE_REPEAT, repeated
+        from harness.gate.troubles import ONE_REPEAT, repeated
 
         several = repeated(self.accepted.planned or ()) or repeated(self._planned())
         return "" if several or "throughput" not in self.rules.metrics else ONE_REPEAT
@@ -124,7 +124,7 @@ class Decision:
         return outcome
 
     def _judge(self) -> "GateOutcome":
-        from harness.gate.match import INVALID, Trouble
+        from harness.gate.troubles import INVALID, Trouble
         from harness.gate.verdict import GateOutcome
         from harness.gate.verdict import gate as judge
         from harness.load_results import load_results

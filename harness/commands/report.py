@@ -18,7 +18,7 @@ def report(
     """The answer of a run on one page: who is fastest, by how much, how sure, and is it exact."""
     from harness.report import render
     from harness.report.read import read
-    from harness.schema.atomic_file import make_folder, write_text
+    from sglang_specbench.atomic_file import make_folder, write_text
 
     if out is not None:
         format = {"txt": "term"}.get(out.suffix.removeprefix("."), out.suffix.removeprefix("."))

@@ -13,13 +13,13 @@ from harness.measure.launch import Order, Watchers
 from harness.measure.progress import Reporter
 from harness.measure.run import exit_code, pending, run_allocation, served_by
 from harness.measure.signals import STOPPED, one_way_to_stop
-from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.store import run as store
 from harness.store.lock import hold
 from harness.sweep import plan as planning
 from harness.sweep.plan import Plan
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
@@ -100,6 +100,9 @@ def _require(plan: Plan, server: str) -> None:
 
 def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
     """Measure ``wanted``; the outcomes of the cells, in the order in which they ended."""
+    from harness.report.so_far import SoFar
+
+    so_far = SoFar(order.run_dir, wanted.values(), console)
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
     with hold(order.run_dir) as leftovers, Reporter(console, total, len(wanted)) as reporter:
@@ -111,6 +114,7 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
         def cell_done(header: Header) -> None:
             outcomes.append(header.outcome)
             reporter.cell(header)
+            so_far.cell(header)
 
         watchers = Watchers(note=reporter.note, conversation=reporter.conversation, cell=cell_done)
         if executor == "ray":
@@ -125,9 +129,12 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
 
 def _report(run_dir: Path, console: Console) -> int:
     """Print the first table and the answer, write the report; 1 if outputs that must be equal are not, else 0."""
+    from harness.load_results import estimated, frames_of
     from harness.report.end_of_run import tell
     from harness.tables.run_summary import report
 
-    code = report(run_dir, console)
-    tell(run_dir, console)
+    frames = frames_of([run_dir])
+    results = estimated(frames, [run_dir], str(run_dir))
+    code = report(run_dir, results, frames, console)
+    tell(run_dir, results, frames, console)
     return code

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.gate import match
+from harness.gate import troubles
 from harness.load_results import load_results
-from harness.schema.atomic_file import make_folder, write_text
 from harness.sweep import plan
+from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_object
@@ -74,7 +74,7 @@ def _require_whole(run_dir: Path) -> None:
 
 def one_repeat(run_dir: Path) -> str:
     """What the gate cannot decide against a run of one repeat, and what helps; "" for more of them."""
-    return "" if match.repeated(plan.read(run_dir).cells) else match.ONE_REPEAT
+    return "" if troubles.repeated(plan.read(run_dir).cells) else troubles.ONE_REPEAT
 
 
 def parts(run_dir: Path) -> list[Path]:

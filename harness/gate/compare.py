@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from harness.paper.published import NAME
 from harness.schema import comparable
+from harness.schema.facts import between, judged
 from harness.schema.header import Outcome
 from harness.stats import noise
 from harness.stats.contrast import Told, relative, told
@@ -65,7 +66,7 @@ def facts_of(results: Results) -> Facts:
     if cells is None:
         return {}
     lines = cells[cells.outcome == Outcome.OK].to_dict("records")
-    return {line["cell"]: comparable.facts({str(k): v for k, v in line.items()}) for line in lines}
+    return {line["cell"]: judged({str(k): v for k, v in line.items()}) for line in lines}
 
 
 def _difference(first: Results, second: Results, key: Key, floors: Floors, facts: tuple[Facts, Facts]) -> Difference:
@@ -135,7 +136,7 @@ def differs(first: Facts, second: Facts) -> list[str]:
     """What one compares: fields that two runs need not share, and do not."""
     if not first or not second:
         return []
-    found = comparable.between(first.values(), second.values(), comparable.merged())
+    found = between(first.values(), second.values(), comparable.merged())
     return [f"differs: {comparable.shown(f)}{f' of {of}' if of else ''}: {a} against {b}" for f, of, a, b in found]
 
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from harness.schema.atomic_file import make_folder
+from sglang_specbench.atomic_file import make_folder
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_lines

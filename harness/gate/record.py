@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def identity(results: Results) -> str:
-    """A hash of the run's cells and of when and how long each was measured: the same wherever the folder lies."""
-    assert results.cells is not None
-    names = sorted(map(str, zip(results.cells.cell, results.cells.started_at, results.cells.wall_s, strict=True)))
+
+def identity(cells: "pd.DataFrame") -> str:
+    """A hash of a run's cells and of when and how long each was measured: the same wherever the folder lies."""
+    names = sorted(map(str, zip(cells.cell, cells.started_at, cells.wall_s, strict=True)))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 
@@ -39,9 +42,9 @@ def entry(run: str, results: Results, verdict: str, baseline: Results | None = N
         noise=spread.value if spread else None,
         verdict=verdict,
         unaudited=dict(results.unaudited),
-        identity=identity(results),
+        identity=identity(results.cells),
         against=Path(baseline.name).name if baseline else "",
-        baseline=identity(baseline) if baseline else "",
+        baseline=identity(baseline.cells) if baseline and baseline.cells is not None else "",
         points=tuple(point for setting_values in _by_arm(results).items() for point in _points(*setting_values)),
     )
 

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 
 from harness.gate.effects import pooled_logs, tau_effect, throughput_effect
 from harness.gate.judgement import Effect, Judgement, judge, spent
-from harness.gate.match import (
-    INCONCLUSIVE,
-    INVALID,
-    Trouble,
-    differences,
-    shared,
-    speeds,
-    tau_changes,
-    text_of,
-    troubles,
-)
+from harness.gate.match import shared, speeds, tau_changes, text_of
+from harness.gate.troubles import INCONCLUSIVE, INVALID, Trouble, differences, troubles
 from harness.stats.results import Results
 from harness.stats.setting import Setting
 

@@ -73,7 +73,7 @@ def prompts_digest(conversations: Sequence[Conversation]) -> str:
 
 async def _measure(cell: Cell, conversations: Sequence[Conversation], bench: Bench, measured: Measured) -> None:
     sampling = Sampling.of(cell)
-    async with Client(bench.url, bench.request_timeout_s) as client:
+    async with Client(bench.url, bench.request_timeout_s, cell.stream) as client:
         measured.warmup = await warm_up(client, conversations, sampling, cell.concurrency)
         await client.freeze_gc()  # SGLang's own call at start is a race that it loses now and then
         await client.flush_cache()

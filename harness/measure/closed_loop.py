@@ -112,6 +112,7 @@ class _Ask:
 
     def row(self, answer: Answer, done_s: float, keep_output: bool) -> Row:
         wrong = self._wrong(answer, done_s)
+        chunks = None if answer.chunk_s is None else tuple(self.sent_s + s for s in answer.chunk_s)
         first = None if answer.first_token_s is None else min(self.sent_s + answer.first_token_s, done_s)
         return Row(
             **self._common(),
@@ -123,8 +124,10 @@ class _Ask:
             finish_reason=answer.finish,
             retractions=answer.retractions,
             cached_tokens=answer.cached_tokens,
-            first_token_s=first,
+            first_token_s=chunks[0] if chunks else first,
             done_s=done_s,
+            chunk_s=chunks,
+            chunk_tokens=answer.chunk_tokens,
             output_hash=ids_hash(answer.output_ids),
             output_ids=answer.output_ids if keep_output else None,
             text=answer.text if keep_output else None,

@@ -48,7 +48,6 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
     captured = capture_faults(
         info.attestation,
         arm,
-        dtype=cell.dtype,
         sizes=asked_sizes(cell.capacity, cell.server),
         log=None if remote else log,
     )

@@ -13,7 +13,7 @@ from harness.prompts.load import cache_dir
 from harness.prompts.manifest import Manifest, Source
 from harness.prompts.prompt_set import Prompt
 from harness.prompts.row import make_prompt
-from harness.schema.atomic_file import make_folder, write_text
+from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import LINES_BYTES, json_lines, read_json
 

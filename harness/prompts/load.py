@@ -24,7 +24,7 @@ SUFFIXES = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 class MissingSet(Exception):
-    """A set that cannot be used here: ``str()`` is the reason and the command that mends it."""
+    """A set that cannot be used here: ``str()`` is the reason and the command that fixes it."""
 
 
 def load(name: str, data_dirs: Sequence[Path] = ()) -> PromptSet:
@@ -35,7 +35,7 @@ def load(name: str, data_dirs: Sequence[Path] = ()) -> PromptSet:
     found = find(name, data_dirs)
     if found.report.refusals:
         reason = f"{found.report.source}: {'; '.join(found.report.refusals)}"
-        raise MissingSet(f"prompt set {name!r} refused: {reason} (to mend: {found.manifest.how_to_add})")
+        raise MissingSet(f"prompt set {name!r} refused: {reason} (to fix: {found.manifest.how_to_add})")
     return found
 
 

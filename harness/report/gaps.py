@@ -52,7 +52,7 @@ def _exactness(results: Results) -> Iterator[Gap]:
     said = {
         "fail": (
             "FAILED the audit: not the target's distribution, so not a drafter",
-            "mend it before its speed counts",
+            "fix it before its speed counts",
         ),
         "inconclusive": ("the audit did not decide", "audit it with more samples: specbench audit SWEEP --samples"),
         "unaudited": ("not audited with these weights and versions", "specbench audit SWEEP"),
@@ -104,4 +104,5 @@ def _scope(results: Results) -> Iterator[Gap]:
         yield Gap(
             text=f"One concurrency ({c}): nothing is said about other loads.", remedy="List several in the panel."
         )
-    yield Gap(text="Gaps between single tokens: answers are not streamed.")
+    if not cells.stream.any():
+        yield Gap(text="Gaps between tokens: answers were not streamed.", remedy="Set stream = true in the sweep.")

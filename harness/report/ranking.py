@@ -119,7 +119,7 @@ def _score(results: Results, place: Setting, arm: str, found: list[str]) -> floa
 
 
 def _block_ms(results: Results, setting: Setting) -> Number:
-    """Of one stream: concurrency / blocks a second."""
+    """Of one of the requests in flight: concurrency / blocks a second."""
     if setting.arm == "ar":
         return Missing("AR has no blocks")
     rate = value(results, setting, QUANTITY)

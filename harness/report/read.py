@@ -1,16 +1,10 @@
 """From the word that a user writes for a run to its report."""
 
-from pathlib import Path
-
-from harness.load_results import load_results
-from harness.paper import published
+from harness.load_results import load_run
 from harness.report.page import Report, report
-from harness.stats.chosen import of_arms
-from harness.store import run as store
 
 
 def read(run: str, arms: str = "") -> Report:
     """The report of a run folder or of ``paper``; ``arms`` as `harness.stats.chosen.of_arms` takes it."""
-    results = of_arms(load_results(run), arms)
-    rows = None if run == published.NAME else store.load(Path(run)).rows
-    return report(results, rows)
+    results, frames = load_run(run, arms)
+    return report(results, frames.rows if frames else None)

@@ -40,6 +40,7 @@ class Cell:
     render: str = ""  # recipe and digest of tokenizer + chat template
     capacity: int = 1  # most requests in flight that the server is set up for: graph sizes, running requests
     context_length: int = 8192  # tokens, prompt and answer
+    stream: bool = False  # whether answers come in chunks, which costs time and tells when each came
     server: tuple[str, ...] = ()  # server arguments that the sweep adds, in order
     versions: tuple[str, ...] = ()  # "sglang 0.5.23", "specbench 0.1.0"
 

@@ -1,6 +1,7 @@
 """The one table of what may stand side by side: each field of cell, header, environment and attestation has one role.
 
-Store, estimates, gate, comparison, greedy match and certificates read this table and keep no list of their own. Roles,
+Store, estimates, gate, comparison, greedy match and certificates read this table and keep no list of their own; where
+two cells differ in it says `harness.schema.facts`. Roles,
 from the strictest to none:
 
   setting   names the row of a table: other values are another number, not a repeat of this one
@@ -14,12 +15,9 @@ from the strictest to none:
 attestation, is treated as *merge* in the whole run (`UNKNOWN`): what nobody has judged must not differ in silence.
 """
 
-import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Any
 
 
 class Role(StrEnum):
@@ -85,6 +83,7 @@ CELL: Mapping[str, FieldRule] = {
     "render": FieldRule(_COMPARE, Among.TARGET),
     "capacity": FieldRule(_COMPARE, Among.PLACE, speed=True),
     "context_length": FieldRule(_COMPARE, Among.PLACE),
+    "stream": FieldRule(_COMPARE, Among.PLACE, speed=True),
     "server": FieldRule(_MERGE, Among.PLACE, certified=True),
     "versions": FieldRule(_MERGE, certified=True),
 }
@@ -163,50 +162,6 @@ CERTIFIED = tuple(name for name, entry in CELL.items() if entry.certified)
 EVERY_ARM = (Among.RUN, Among.TARGET, Among.PLACE)  # what rivals share, whatever their drafter
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unlike:
-    """Two cells that may not stand side by side: both values of ``field``, each with its owner (a file, a cell)."""
-
-    field: str
-    value: Any
-    owner: str
-    other: Any
-    other_owner: str
-
-    def __str__(self) -> str:
-        values = f"{shown(self.field)} is {self.value!r} in {self.owner} and {self.other!r} in {self.other_owner}"
-        return f"unlike cells: {values}"
-
-
-def facts(line: Mapping[str, Any]) -> dict[str, Any]:
-    """What is judged in a line of the store's frame of cells, flat and hashable: NaN and absent are None."""
-    attested = line.get("attestation")
-    keys = attested if isinstance(attested, Mapping) else {}
-    flat = {**line, **{ATTESTED + str(k): v for k, v in keys.items()}}
-    return {k: _plain(v) for k, v in flat.items() if FIELDS.get(k, UNKNOWN).role is not Role.SHOWN}
-
-
-def unlike(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Unlike]:
-    """Every two of ``lines`` (owner, `facts`) that differ in a field in which they must agree; the first owner stays.
-
-    A line with fields of `CELL` alone is a planned cell, of which nothing else is known.
-    """
-    known = [(owner, found) for owner, found in lines]
-    extra = {k for _, f in known for k in f if k.startswith((ENV, ATTESTED)) and k not in FIELDS}
-    judged = {
-        k: e for k, e in {**FIELDS, **dict.fromkeys(sorted(extra), UNKNOWN)}.items() if e.role in (_COMPARE, _MERGE)
-    }
-    first: dict[tuple[Any, ...], tuple[Any, str]] = {}
-    for owner, found in known:
-        whole = "prompts_digest" in found
-        for field, entry in judged.items():
-            if whole or field in CELL:
-                group = (field, *(found[name] for name in entry.among.value))
-                value, before = first.setdefault(group, (found.get(field), owner))
-                if value != found.get(field):
-                    yield Unlike(field=field, value=value, owner=before, other=found.get(field), other_owner=owner)
-
-
 def compared(speed: bool) -> list[str]:
     """Fields that two runs must share in a setting for acceptance, or for ``speed``, to be compared."""
     return [k for k, e in FIELDS.items() if e.role is _COMPARE and (speed or not e.speed)]
@@ -215,31 +170,6 @@ def compared(speed: bool) -> list[str]:
 def merged() -> list[str]:
     """Fields in which two runs may differ, and say so: what one compares."""
     return [k for k, e in FIELDS.items() if e.role is _MERGE]
-
-
-def between(
-    first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]], fields: Iterable[str]
-) -> list[tuple[str, str, str, str]]:
-    """(field, cells, value of the first run, of the second) where two runs' `facts` differ; each pair of values once.
-
-    ``cells`` names the first of the groups (`Among`) that both runs have, and is empty for a whole run.
-    """
-    sides = list(first), list(second)
-    found: dict[tuple[str, str, str], str] = {}
-    for field in fields:
-        names = FIELDS[field].among.value
-        old, new = (_grouped(side, field, names) for side in sides)
-        for group in (g for g in old if g in new and old[g] != new[g]):
-            a, b = (", ".join(sorted(map(str, side[group]))) for side in (old, new))
-            found.setdefault((field, a, b), " ".join(str(part) for part in group if part != ""))
-    return [(field, cells, a, b) for (field, a, b), cells in found.items()]
-
-
-def _grouped(side: Iterable[Mapping[str, Any]], field: str, names: tuple[str, ...]) -> dict[tuple[Any, ...], set[Any]]:
-    found: dict[tuple[Any, ...], set[Any]] = {}
-    for line in side:
-        found.setdefault(tuple(line[n] for n in names), set()).add(line.get(field))
-    return found
 
 
 def rivals() -> list[str]:
@@ -251,13 +181,3 @@ def rivals() -> list[str]:
 def shown(field: str) -> str:
     """A field's name for people."""
     return field.removeprefix(ENV)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, Mapping):
-        return json.dumps(value, sort_keys=True, default=str)
-    if isinstance(value, list | tuple):
-        return tuple(_plain(v) for v in value)
-    return value.item() if hasattr(value, "item") else value

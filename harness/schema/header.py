@@ -4,6 +4,7 @@ Schema history
   1  first version
   2  a digest of header and rows stands beside the header, and is checked on every read. A file without one cannot be
      told from an altered file, so schema 1 is not read any more: its cells are measured again.
+  3  a cell says whether its clients streamed, which is part of its id, and rows say when chunks came.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 
 from harness.schema.cell import Cell
 
-SCHEMA = 2
+SCHEMA = 3
 BY_CALL = "@"  # in an allocation's name, before the one call of `specbench run --server` that measured it
 
 
@@ -76,7 +77,7 @@ class Header:
         schema = data.get("schema")
         if schema != SCHEMA:
             older = isinstance(schema, int) and schema < SCHEMA
-            why = "written before rows carried a digest: measure the cell again" if older else "of another version"
+            why = "of an older version: measure the cell again" if older else "of another version"
             raise ValueError(f"schema {schema} is not {SCHEMA}, the one this version reads ({why})")
         cell = Cell.from_dict(data.pop("cell"))
         for key in ("server_argv", "cautions"):

@@ -30,6 +30,8 @@ class Row:
     sent_s: float
     first_token_s: float | None = None
     done_s: float
+    chunk_s: tuple[float, ...] | None = None  # arrivals of a streamed answer's chunks
+    chunk_tokens: tuple[int, ...] | None = None  # tokens of the answer by then
     output_hash: str  # sha256 hex of the output ids
     output_ids: tuple[int, ...] | None = None  # only on request
     text: str | None = None  # only on request

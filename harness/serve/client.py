@@ -5,8 +5,9 @@ routes take defaults from the model's generation_config.json. Knows nothing of c
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from harness.schema.cell import Cell
 from harness.schema.failure import Failure
 from harness.serve.counters import Counters
 from harness.serve.responses import Answer, ServerInfo
+from harness.serve.stream import Chunks
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value
 
@@ -44,11 +46,15 @@ class Sampling:
 
 
 class Client:
-    """Use as ``async with``. One connection a request in flight, kept open between requests."""
+    """Use as ``async with``. One connection a request in flight, kept open between requests.
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    With ``stream`` answers come in chunks, and each says when.
+    """
+
+    def __init__(self, url: str, timeout_s: float, stream: bool = False) -> None:
         self.url = url.rstrip("/")
         self.timeout_s = timeout_s
+        self.stream = stream
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -65,15 +71,18 @@ class Client:
 
     async def generate(self, ids: Sequence[int], sampling: Sampling, rid: str) -> Answer:
         """The finished answer. Raises `Failure`: timeout, aborted, invalid, or server_died (connection lost)."""
-        body = {"input_ids": list(ids), "sampling_params": asdict(sampling), "rid": rid}
+        body = {"input_ids": list(ids), "sampling_params": asdict(sampling), "rid": rid, "stream": self.stream}
+        chunks = Chunks(sent=time.perf_counter()) if self.stream else None
         try:
             async with asyncio.timeout(self.timeout_s):
-                status, text = await self._call("POST", "/generate", body)
+                status, text = await self._call("POST", "/generate", body, chunks)
         except TimeoutError:
             raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
         if status != 200:
             raise Failure("invalid" if status < 500 else "aborted", f"HTTP {status}: {_message(text)}")
-        answer = Answer.parse(decoded(text, "/generate"))
+        answer = Answer.parse(_whole(decoded(text, "/generate")))
+        if chunks:
+            answer = replace(answer, chunk_s=tuple(chunks.seconds), chunk_tokens=tuple(chunks.tokens))
         if answer.finish == "abort":
             raise Failure("aborted", answer.finish_message or "the server aborted the request")
         return answer
@@ -118,10 +127,14 @@ class Client:
             return None
         return Counters.parse(text) if status == 200 else None
 
-    async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    async def _call(self, method: str, path: str, body: Any = None, chunks: Chunks | None = None) -> tuple[int, str]:
+        """Status and text; of a stream, which fills ``chunks``, the last event's."""
         try:
             async with self._session.request(method, self.url + path, json=body, allow_redirects=False) as answer:
-                return answer.status, await _text(answer, path)
+                if chunks is None or answer.status != 200:
+                    return answer.status, await _text(answer, path)
+                await chunks.read(answer.content.iter_any())
+                return answer.status, chunks.last.decode(errors="backslashreplace")
         except TimeoutError:  # an OSError, too; it is the caller's
             raise
         except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a header that is none
@@ -154,6 +167,13 @@ def decoded(text: str, where: str) -> Any:
         return json_value(text, where)
     except UserError as error:
         raise Failure("invalid", f"{error.message}: {text[:80]!r}") from None
+
+
+def _whole(body: Any) -> Any:
+    """``body``, unless it is the error that ends a stream: `Failure` (aborted)."""
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        raise Failure("aborted", f"the stream ended in an error: {str(body['error'].get('message'))[:200]}")
+    return body
 
 
 def says_ready(url: str) -> bool:

@@ -16,7 +16,6 @@ from typing import Any
 
 from harness.serve.environment import nvidia_smi
 
-_TICKS = os.sysconf("SC_CLK_TCK")  # of /proc, a second
 _GPU = ("clocks.sm", "clocks.max.sm", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
 
 

@@ -30,6 +30,8 @@ class Answer:
     correct_drafts: int | None
     histogram: tuple[int, ...] | None
     cap_histogram: tuple[int, ...] | None
+    chunk_s: tuple[float, ...] | None = None  # of a streamed answer: when each chunk came, seconds since it was sent
+    chunk_tokens: tuple[int, ...] | None = None  # ... and how many tokens there were by then
 
     @classmethod
     def parse(cls, body: Any) -> "Answer":

@@ -41,9 +41,3 @@ def survival(totals: Mapping[str, Any]) -> NDArray[np.float64]:
     histogram = np.array([totals[p] for p in PLACES], dtype=float)
     reached = histogram[::-1].cumsum(axis=0)[::-1]
     return divide(reached[1:], reached[0])
-
-
-def conditional(survival: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(slot i accepted | slot i-1 accepted) = a_i / a_(i-1), with a_0 = 1. NaN where slot i-1 never was."""
-    before = np.concatenate([np.ones_like(survival[:1]), survival[:-1]])
-    return divide(survival, before)

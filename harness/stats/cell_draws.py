@@ -63,7 +63,7 @@ def measured(panel: PromptPanel, index: int, category: str = "") -> CellDraws:
 
 
 def _refused(cell: Any) -> dict[str, str]:
-    """A block time is one stream's, and the formula takes c of them: with fewer prompts than c there never were."""
+    """A block time is that of one of c requests in flight: with fewer prompts than c there never were so many."""
     if cell.prompts >= cell.concurrency:
         return {}
     why = f"{cell.prompts} prompts never reach concurrency {cell.concurrency}: no block time"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.schema.cell import Cell
-from harness.schema.comparable import facts, unlike
+from harness.schema.facts import judged, unlike
 from harness.schema.header import BY_CALL, Outcome
 from harness.stats import average, headcost, speed, steadiness
 from harness.stats.absent import absent, gaps, holes, seeds_of, summary
@@ -67,8 +67,8 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
 def _refuse_unlike(cells: pd.DataFrame, planned: Iterable[Cell], name: str) -> None:
     """`UserError` with field and both values where ok cells, or one and a planned cell, are not alike."""
     lines = cells[cells.outcome == Outcome.OK].to_dict("records")
-    measured_ones = [(f"cell {line['cell']}", facts({str(k): v for k, v in line.items()})) for line in lines]
-    for found in unlike([*measured_ones, *(("the plan", facts(vars(cell))) for cell in planned)]):
+    measured_ones = [(f"cell {line['cell']}", judged({str(k): v for k, v in line.items()})) for line in lines]
+    for found in unlike([*measured_ones, *(("the plan", judged(vars(cell))) for cell in planned)]):
         raise UserError(f"{name}: {found}", "keep them in run folders of their own")
 
 

@@ -22,9 +22,10 @@ METHODS = {
 
 
 def speeds(totals: Mapping[str, Any], time: Any, concurrency: int) -> dict[str, Any]:
-    """Every quantity of `METHODS` for a cell (or its share) that took ``time`` seconds; block times are one stream's.
+    """Every quantity of `METHODS` for a cell (or its share) that took ``time`` seconds.
 
-    NaN where there is nothing to divide by, or where a first token was not seen.
+    A block time is that of one of the ``concurrency`` requests in flight. NaN where there is nothing to divide by, or
+    where a first token was not seen.
     """
     return {
         "throughput": divide(totals["completion"], time),

@@ -18,12 +18,13 @@ from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_digest, row_checks
 from sglang_specbench.arms import WINDOW
+from sglang_specbench.atomic_file import whole
 from sglang_specbench.errors import UserError
 
 KEY = b"specbench"
-PARTIAL = ".partial"  # suffix of a file that is being written
 COUNT = pa.int64()  # nullable counts: read back as pandas Int64; every other integer is int32
 INTS = pa.list_(pa.int32())
+TIMES = pa.list_(pa.float64())
 SCHEMA = pa.schema(
     [
         ("index", pa.int32()),
@@ -43,6 +44,8 @@ SCHEMA = pa.schema(
         ("sent_s", pa.float64()),
         ("first_token_s", pa.float64()),
         ("done_s", pa.float64()),
+        ("chunk_s", TIMES),
+        ("chunk_tokens", INTS),
         ("output_hash", pa.string()),
         ("output_ids", INTS),
         ("text", pa.string()),
@@ -62,17 +65,11 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
     """Write ``path`` atomically; an OSError (disk full, no permission) leaves the folder as it was."""
     table, text = as_table(rows), header.to_json().encode()
     table = table.replace_schema_metadata({KEY: text, cell_digest.KEY: cell_digest.of_cell(text, table)})
-    partial = path.with_name(f".{path.stem}.{os.getpid()}{PARTIAL}")
-    try:
-        with partial.open("wb") as handle:
-            # columns of a few hundred values: dictionaries and statistics cost more to read than they save
-            pq.write_table(table, handle, compression="zstd", use_dictionary=False, write_statistics=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with whole(path) as partial, partial.open("wb") as handle:
+        # columns of a few hundred values: dictionaries and statistics cost more to read than they save
+        pq.write_table(table, handle, compression="zstd", use_dictionary=False, write_statistics=False)
+        handle.flush()
+        os.fsync(handle.fileno())
     _sync_folder(path.parent)
 
 

@@ -6,6 +6,7 @@ Works on the columns of a cell file, all rows at once: a paper's run has hundred
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ def _row_defects(table: pa.Table, cell: Cell, window: int) -> list[tuple[int, st
     ok = _texts(table, "outcome") == "ok"
     found = [(int(i), str(table["reason"][i].as_py())) for i in np.flatnonzero(~ok)]
     checks = [*_limits(table, cell), *_counts(table, cell, window), *_clock(table)]
+    found += [(i, text) for i, text in _chunk_defects(table, cell) if ok[i]]
     for mask, text in checks:
         found += [(int(i), text(int(i))) for i in np.flatnonzero(mask & ok)]
     found += [(i, text) for i, text in _output_defects(table) if ok[i]]
@@ -111,6 +113,26 @@ def _clock(table: pa.Table) -> Iterator[Check]:
     first = np.where(np.isnan(first), done, first)
     wrong = ~((sent >= 0) & (sent <= first + CLOCK_S) & (first <= done + CLOCK_S) & np.isfinite(done))
     yield wrong, lambda i: f"sent at {sent[i]:g} s, first token at {first[i]:g} s, done at {done[i]:g} s"
+
+
+def _chunk_defects(table: pa.Table, cell: Cell) -> Iterator[tuple[int, str]]:
+    """Arrivals of a streamed answer: in order, between send and end, up to its last token; of no other answer."""
+    if not cell.stream and all(table[name].null_count == table.num_rows for name in ("chunk_s", "chunk_tokens")):
+        return
+    for i, row in enumerate(
+        table.select(["sent_s", "done_s", "completion_tokens", "chunk_s", "chunk_tokens"]).to_pylist()
+    ):
+        seconds, tokens = row["chunk_s"] or [], row["chunk_tokens"] or []
+        times = [row["sent_s"], *seconds, row["done_s"]]
+        if not cell.stream:
+            yield i, "arrivals of chunks, and the cell's answers are not streamed"
+        elif len(seconds) != len(tokens) or any(b - a < -CLOCK_S for a, b in pairwise(times)):
+            yield i, "chunks did not arrive one after another, between send and end"
+        elif tokens[-1:] != [row["completion_tokens"]] or any(b <= a for a, b in pairwise([0, *tokens])):
+            yield (
+                i,
+                f"chunks of {tokens[-1] if tokens else 0} tokens in all, and the answer has {row['completion_tokens']}",
+            )
 
 
 def _output_defects(table: pa.Table) -> Iterator[tuple[int, str]]:

@@ -1,47 +1,26 @@
-"""A run's folder of cells: which are there, which may stand side by side, and all of them as two pandas frames.
-
-`load` gives
-
-``cells``, one line per cell:
-  cell (id), every field of `cell.Cell` (target, target_digest, arm, proposal, draft_digest, prompt_set,
-  prompt_version, tier, temperature, seed, concurrency, repeat, replica, prompts, max_new_tokens, ignore_eos, top_p,
-  top_k, device, dtype, render, capacity, context_length, server, versions), then of `header.Header`: outcome, reason,
-  log_tail, wall_s (NaN unless ok), started_at, allocation, launch, order, prompts_digest, attestation (dict),
-  provenance (dict), server_argv, server_args (dict), server_env (dict), warmup (dict), call, reached, counters (dict),
-  machine (dict), cautions (tuple), schema, and one ``env_KEY`` per environment key.
-``rows``, one line per request, in order of (cell, index, turn):
-  cell (id, categorical), every field of `row.Row`: index, prompt_id, turn, category, prompt_hash, prompt_tokens,
-  completion_tokens, verify_ct, correct_drafts (nullable Int64), histogram, cap_histogram (numpy arrays or None),
-  finish_reason, retractions, cached_tokens, sent_s, first_token_s, done_s, output_hash, outcome, reason.
-  ``output_ids`` and ``text`` only with ``outputs=True``.
-"""
+"""A run's folder of cells: which are there, which may stand side by side, and all of them as two frames."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-import pyarrow as pa
-
-from harness.schema import comparable
 from harness.schema.cell import Cell
+from harness.schema.facts import judged, unlike
 from harness.schema.header import Header
 from harness.schema.request import Row
 from harness.store import cell_file
-from harness.store.cell_file import PARTIAL, SCHEMA, read, read_header
+from harness.store.cell_file import read, read_header
+from harness.store.frames import Frames, framed, line
+from sglang_specbench.atomic_file import PARTIAL, whole
 from sglang_specbench.errors import UserError
 
 PANEL = ["target", "render", "prompt_set", "prompt_version", "tier"]  # cells that agree in these send the same prompts
 __all__ = [
-    "Frames",
     "cell_files",
     "check_alike",
     "check_prompts",
     "clean",
     "finished",
-    "frames",
     "header_files",
     "headers",
     "load",
@@ -50,14 +29,6 @@ __all__ = [
     "read",
     "write_cell",
 ]
-
-
-@dataclass(frozen=True)
-class Frames:
-    """A run in memory; columns as in the module's docstring."""
-
-    cells: pd.DataFrame
-    rows: pd.DataFrame
 
 
 def write_cell(run_dir: Path, header: Header, rows: Sequence[Row]) -> Path:
@@ -102,21 +73,15 @@ def clean(run_dir: Path) -> list[Path]:
 
 
 def load(run_dir: Path, outputs: bool = False) -> Frames:
-    """Both frames of a run.
+    """Both frames of a run (`harness.store.frames`).
 
     `UserError` if its ok cells were measured under unlike conditions (`comparable`) or on unlike prompts.
     """
     found = {path: cell_file.read_table(path, outputs) for path in cell_files(run_dir)}
     check_alike({path: header for path, (header, _) in found.items()})
-    made = frames(list(found.values()), outputs)
+    made = framed(list(found.values()), outputs)
     check_prompts(run_dir, made)
     return made
-
-
-def frames(cells: Sequence[tuple[Header, pa.Table]], outputs: bool = False) -> Frames:
-    """Both frames of cells in memory; their rows as `cell_file.as_table` makes them. Checks nothing."""
-    columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
-    return Frames(pd.DataFrame([_flat(header) for header, _ in cells]), _rows(cells, columns))
 
 
 def merge(sources: Sequence[Path], out: Path) -> None:
@@ -135,9 +100,8 @@ def merge(sources: Sequence[Path], out: Path) -> None:
     check_alike({path: read_header(path) for path in chosen.values()})
     cells_dir(out).mkdir(parents=True, exist_ok=True)
     for name, path in chosen.items():
-        partial = cells_dir(out) / f".{name}{PARTIAL}"
-        shutil.copyfile(path, partial)
-        partial.replace(cells_dir(out) / name)
+        with whole(cells_dir(out) / name) as partial:
+            shutil.copyfile(path, partial)
 
 
 def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> None:
@@ -145,10 +109,10 @@ def check_alike(found: Mapping[Path, Header], planned: Iterable[Cell] = ()) -> N
 
     `harness.schema.comparable` says in which fields they must agree.
     """
-    lines = [(str(path), comparable.facts(_flat(header))) for path, header in found.items() if header.outcome == "ok"]
-    waiting = [("the plan", comparable.facts(vars(cell))) for cell in planned]
-    for unlike in comparable.unlike([*lines, *waiting]):
-        raise UserError(str(unlike), "keep runs of unlike machines, versions or settings in folders of their own")
+    lines = [(str(path), judged(line(header))) for path, header in found.items() if header.outcome == "ok"]
+    waiting = [("the plan", judged(vars(cell))) for cell in planned]
+    for pair in unlike([*lines, *waiting]):
+        raise UserError(str(pair), "keep runs of unlike machines, versions or settings in folders of their own")
 
 
 def check_prompts(run_dir: Path, frames: Frames) -> None:
@@ -183,23 +147,3 @@ def cell_files(run_dir: Path) -> list[Path]:
     if not run_dir.is_dir():
         raise UserError(f"{run_dir}: no such run folder", "check the path, or measure one: specbench run")
     return sorted(path for path in cells_dir(run_dir).glob("*.parquet") if not path.name.startswith("."))
-
-
-def _flat(header: Header) -> dict[str, Any]:
-    """One line of the ``cells`` frame."""
-    own = {k: v for k, v in vars(header).items() if k not in ("cell", "environment")}
-    environment = {f"env_{k}": v for k, v in header.environment.items()}
-    wall = {"wall_s": float("nan") if header.wall_s is None else header.wall_s}
-    return {"cell": header.cell.id, **vars(header.cell), **own, **wall, **environment}
-
-
-def _rows(cells: Sequence[tuple[Header, pa.Table]], columns: Sequence[str]) -> pd.DataFrame:
-    tables = [table.select(columns) for _, table in cells]
-    joined = pa.concat_tables(tables or [pa.schema([SCHEMA.field(name) for name in columns]).empty_table()])
-    names = pd.Categorical.from_codes(
-        [i for i, table in enumerate(tables) for _ in range(table.num_rows)],
-        categories=[header.cell.id for header, _ in cells],
-    )
-    frame = joined.to_pandas(types_mapper={cell_file.COUNT: pd.Int64Dtype()}.get)
-    frame.insert(0, "cell", names)
-    return frame

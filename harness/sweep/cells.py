@@ -93,6 +93,7 @@ def _panel_cells(
                     render=inputs.renders[target],
                     capacity=capacity,
                     context_length=sweep.server.context_length,
+                    stream=sweep.stream,
                     server=sweep.server.words,
                     versions=VERSIONS,
                 )

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.schema.atomic_file import write_text
 from harness.schema.cell import Cell
 from harness.sweep import cells
 from harness.sweep.plan_notes import notes
 from harness.sweep.resolve import Inputs, resolve
 from harness.sweep.sweep import AR, Sweep, load
 from sglang_specbench.arms import ARMS
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_object

@@ -4,11 +4,11 @@ No digest of weights covers the file, so what it says is kept in each cell's hea
 planned. A checkpoint from elsewhere has none.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import read_object
 
 FILE, SCHEMA = "provenance.json", 1
 REMEDY = "export the checkpoint again, or delete the file"
@@ -17,13 +17,10 @@ REMEDY = "export the checkpoint again, or delete the file"
 def read(folder: Path) -> dict[str, Any]:
     """The object in ``folder``'s file; {} without one. `UserError` if it is none or of another schema."""
     path = folder / FILE
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read: {error}", REMEDY) from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    found = read_object(path, REMEDY)
+    if found.get("schema") != SCHEMA:
         raise UserError(f"{path}: not an object of schema {SCHEMA}", REMEDY)
     for key in ("contract", "recipe"):
         if not isinstance(found.get(key) or {}, dict):

@@ -17,7 +17,7 @@ from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint, models
 from sglang_specbench.arms import Arm, get_arm
 from sglang_specbench.config import near_name
-from sglang_specbench.device import detect_device
+from sglang_specbench.device import detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.models import Model
 
@@ -66,7 +66,7 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
     drafters = _drafters(sweep, targets, device)
     return Inputs(
         device=device,
-        dtype=dtype if dtype != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device],
+        dtype=dtype_on(device, dtype),
         targets=targets,
         drafters=drafters,
         provenance={key: provenance.read(model.folder) for key, model in drafters.items() if model.folder},

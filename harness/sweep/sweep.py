@@ -108,6 +108,7 @@ class Sweep:
     repeats: int = 1  # allocations per target and seed: A/A repeats and the noise floor come from them
     order: Literal["abba", "fixed"] = "abba"  # abba: odd repeats run the arms backwards
     min_wall_s: float = 0.0  # a cell measured for less time carries a caution
+    stream: bool = False  # answers come in chunks: `report` then has the gaps between them, by the client's clock
     server: ServerSpec = field(default_factory=ServerSpec)  # what holds for every server
     source: str = field(default="", compare=False)
     where: str = field(default="", compare=False)

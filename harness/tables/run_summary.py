@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.load_results import estimated, frames_of
-from harness.schema.atomic_file import write_text
 from harness.stats.acceptance import LEDGER
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.greedy_match import Equality, equalities
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
-from harness.store.run import Frames
+from harness.store.frames import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
 from sglang_specbench.arms import ARMS, base_of
+from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 
 NUMBERS = ("tau", "tau_emitted", "tau_sglang", "throughput", "speedup")
@@ -37,11 +36,9 @@ NOTES = (
 )
 
 
-def report(run_dir: Path, console: Console) -> int:
+def report(run_dir: Path, results: Results, frames: Frames, console: Console) -> int:
     """Print the tables and write ``RUN/table.md``; 1 if outputs that must be equal are not, else 0."""
-    frames = frames_of([run_dir])
     compared = list(equalities(frames.cells, frames.rows))
-    results = estimated(frames, [run_dir], run_dir.name)
     tables = build(results, frames, compared)
     for table in tables:
         console.print(terminal(table), end="", soft_wrap=True)
@@ -53,9 +50,8 @@ def report(run_dir: Path, console: Console) -> int:
 
 def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> list[Table]:
     """One table per target, prompt set, temperature and concurrency; what holds for all stands under the last."""
-    settings = [s for s in results.settings() if not s.category and s.arm in ARMS and s.benchmark != AVERAGE]
-    places = sorted({s.of("") for s in settings})
-    tables = [_table(place, settings, results, frames, compared) for place in places]
+    settings = _settings(results)
+    tables = [of_place(place, results, frames, compared) for place in sorted({s.of("") for s in settings})]
     if not tables:
         return []
     unequal = tuple(str(found) for found in compared if found.equal < found.compared)
@@ -64,10 +60,14 @@ def build(results: Results, frames: Frames, compared: Sequence[Equality]) -> lis
     return [*tables[:-1], last]
 
 
-def _table(
-    place: Setting, settings: Sequence[Setting], results: Results, frames: Frames, compared: Sequence[Equality]
-) -> Table:
-    here = sorted((s for s in settings if s.of("") == place), key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
+def _settings(results: Results) -> list[Setting]:
+    return [s for s in results.settings() if not s.category and s.arm in ARMS and s.benchmark != AVERAGE]
+
+
+def of_place(place: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Table:
+    """The arms at ``place``, a setting without its arm."""
+    here = [s for s in _settings(results) if s.of("") == place]
+    here.sort(key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
     tier = f" {place.tier}" if place.tier else ""
     return Table(
         name="first",

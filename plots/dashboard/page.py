@@ -122,12 +122,6 @@ def lines(texts: list[str]) -> Markup:
     return Markup('<ul class="lines">{}</ul>').format(Markup("").join(Markup("<li>{}</li>").format(t) for t in texts))
 
 
-def links(found: Mapping[str, str]) -> Markup:
-    """A list of links."""
-    items = Markup("").join(Markup('<li><a href="{}">{}</a></li>').format(href, text) for text, href in found.items())
-    return Markup('<ul class="links">{}</ul>').format(items)
-
-
 def script_safe(text: str) -> str:
     """JSON inside a script element: ``<`` and line separators are escaped, so that no value can close the element.
 

@@ -1,8 +1,8 @@
 """The four silent ways to lose exactness, planted in a real server: ``SPECBENCH_TEST_PATCH=faults:NAME``.
 
 Each wraps the two rules that verify samples on a CPU (`sglang_specbench.serving.patches.verification`), which SGLang
-calls with keyword arguments, and makes one thing wrong; the second and fourth only in some blocks, or the acceptance
-length would tell by itself. Such a server attests the test patch and cannot be measured;
+calls with keyword arguments, and makes one thing wrong. The second and the fourth do so in some blocks only: in all of
+them, the acceptance length alone would give them away. Such a server attests the test patch and cannot be measured;
 tests/cpu_server/test_audit.py audits its answers all the same.
 """
 

@@ -4,6 +4,7 @@ One server per row of `SERVERS`; the tests of a row share it. Greedy equality is
 looked at, because the checkpoints are random.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from harness.serve.client import Client, Sampling
+from harness.serve.responses import Answer
 from sglang_specbench.arms import ARMS, Proposal
 from sglang_specbench.attestation import KEY, mismatches
 from sglang_specbench.digest import weights_digest
@@ -116,6 +119,24 @@ def test_sampling_runs_and_is_no_greedy_in_disguise(arm_server: Server, greedy: 
 def test_a_nucleus_of_one_token_is_greedy_decoding(arm_server: Server, greedy: Answers) -> None:
     """Sampling verification with a known answer: top_p near 0 leaves one token, whatever the coins and the drafts."""
     assert ids(arm_server.generate(PROMPTS, 1, top_p=1e-6)) == greedy
+
+
+def test_a_streamed_answer_is_the_same_answer(arm_server: Server, greedy: Answers) -> None:
+    """Ours on SGLang's own stream: a chunk a block, the counts of the whole answer in the last."""
+    sampling = Sampling(temperature=0.0, max_new_tokens=24, ignore_eos=True)
+
+    async def ask(stream: bool) -> Answer:
+        async with Client(f"http://127.0.0.1:{arm_server.launch.port}", 60, stream) as client:
+            return await client.generate(PROMPTS[0], sampling, f"stream-{stream}")
+
+    streamed, whole = (asyncio.run(ask(stream)) for stream in (True, False))
+    assert list(streamed.output_ids) == list(whole.output_ids) == greedy[0]
+    assert (streamed.verify_ct, streamed.histogram) == (whole.verify_ct, whole.histogram)
+    assert streamed.chunk_tokens is not None
+    assert streamed.chunk_s is not None
+    assert (streamed.chunk_tokens[0], streamed.chunk_tokens[-1]) == (1, 24)
+    assert 1 < len(streamed.chunk_tokens) <= 1 + (streamed.verify_ct or 0)
+    assert list(streamed.chunk_s) == sorted(streamed.chunk_s)
 
 
 def test_server_is_attested_and_kept_its_word(arm_server: Server) -> None:

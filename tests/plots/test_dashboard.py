@@ -22,6 +22,7 @@ from tests import synthetic_run as synthetic
 
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror=alert(1)>'
 CHROMIUM = shutil.which("chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
 def entries(n, target="Qwen3-8B"):
@@ -193,9 +194,8 @@ def test_the_site_runs_in_a_browser_without_an_error(site, width):
     from playwright.sync_api import sync_playwright
 
     out, pages = site
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         tab = browser.new_page(viewport={"width": width, "height": 900})
         errors = []
         tab.on("pageerror", lambda e: errors.append(str(e)))
@@ -221,6 +221,27 @@ def test_the_site_runs_in_a_browser_without_an_error(site, width):
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
         assert errors == []
         browser.close()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(site, scheme):
+    """Rules of WCAG 2 as axe-core has them, on every page."""
+    from axe_playwright_python.sync_playwright import Axe
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        tab = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+        found = []
+        for page in site[1]:
+            tab.goto(page.as_uri())
+            for fault in Axe().run(tab).response["violations"]:
+                if fault["impact"] in ("serious", "critical"):
+                    found += [f"{page.name}: {fault['id']}: {node['html'][:120]}" for node in fault["nodes"]]
+        browser.close()
+    assert found == []
 
 
 def test_the_newest_run_says_what_it_lacks_and_what_is_unaudited(tmp_path):

@@ -55,3 +55,8 @@ def test_fa3_only_where_sglang_allows_it() -> None:
     assert [device.attention_backend(n) for n in (75, 80, 89, 90, 100, 103, 120)] == [
         "flashinfer", "fa3", "fa3", "fa3", "flashinfer", "flashinfer", "flashinfer",
     ]  # fmt: skip
+
+
+def test_a_dtype_that_is_stated_holds_and_auto_follows_the_device() -> None:
+    assert [device.dtype_on("cuda", asked) for asked in ("auto", "float16")] == ["bfloat16", "float16"]
+    assert [device.dtype_on("cpu", asked) for asked in ("auto", "bfloat16")] == ["float32", "bfloat16"]

@@ -11,7 +11,7 @@ from drafters.reference.decode import Decoded, Rule, decode
 from drafters.reference.target import Target
 from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
 from harness.audit.rounding import ROUNDING
-from harness.audit.target_distribution import Law, Prefix, Raw, SamplingRule, grow, law
+from harness.audit.target_distribution import Prefix, Raw, SamplingRule, TargetDistribution, grow, target_distribution
 from tests.drafters.models import MODELS, tiny_drafter, tiny_target
 from tests.harness.audit.faulty import resample_from_p
 
@@ -73,8 +73,8 @@ def test_one_token_needs_no_block(target: Target) -> None:
 
 
 @pytest.fixture(scope="module")
-def hesitant() -> tuple[Target, Law]:
-    """A target with six favoured tokens, and its law of the first three after the prompt."""
+def hesitant() -> tuple[Target, TargetDistribution]:
+    """A target with six favoured tokens, and its distribution of the first three after the prompt."""
     target = tiny_target(tied_to=6)
 
     async def ask(prefixes: Sequence[Prefix]) -> list[Raw]:
@@ -83,7 +83,7 @@ def hesitant() -> tuple[Target, Law]:
         ranked = logits_PV.log_softmax(-1).sort(dim=-1, descending=True)
         return [Raw(t.numpy(), p.numpy()) for t, p in zip(ranked.indices, ranked.values, strict=True)]
 
-    return target, law(asyncio.run(grow(ask, [PLAIN], TOKENS, 2 / SAMPLES)), PLAIN, ROUNDING["float32"])
+    return target, target_distribution(asyncio.run(grow(ask, [PLAIN], TOKENS, 2 / SAMPLES)), PLAIN, ROUNDING["float32"])
 
 
 @pytest.mark.slow
@@ -99,20 +99,20 @@ def hesitant() -> tuple[Target, Law]:
         ("lilicorr", "sampled"),
     ],
 )
-def test_sampled_output_passes_the_audit(hesitant: tuple[Target, Law], arm: str, proposal: Kind) -> None:
+def test_sampled_output_passes_the_audit(hesitant: tuple[Target, TargetDistribution], arm: str, proposal: Kind) -> None:
     """The tests of `specbench audit` on the loop. Odds that an exact loop fails: 1 in 100 (Holm); the seed is fixed."""
     assert audited(hesitant, arm, proposal) > 0.01
 
 
 @pytest.mark.slow
 def test_a_loop_that_redraws_from_p_fails_the_audit(
-    hesitant: tuple[Target, Law], monkeypatch: pytest.MonkeyPatch
+    hesitant: tuple[Target, TargetDistribution], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("drafters.reference.decode.speculative_round", resample_from_p)
     assert audited(hesitant, "dspark", "sampled") < 0.01
 
 
-def audited(hesitant: tuple[Target, Law], arm: str, proposal: Kind) -> float:
+def audited(hesitant: tuple[Target, TargetDistribution], arm: str, proposal: Kind) -> float:
     """The smallest p of `SAMPLES` runs, after Holm's correction."""
     target, exact = hesitant
     drafter, generator = tiny_drafter(arm), torch.Generator().manual_seed(5)
@@ -122,5 +122,5 @@ def audited(hesitant: tuple[Target, Law], arm: str, proposal: Kind) -> float:
     ]
     tests = [position_test(f"token {place + 1}", samples, exact, place) for place in range(TOKENS)]
     tests += [joint_test("tokens 1-2", samples, exact, 2), likeliest_test("likeliest", samples, exact, 1)]
-    assert min(test.samples for test in tests) > SAMPLES / 4  # the law knows most of what was drawn
+    assert min(test.samples for test in tests) > SAMPLES / 4  # the distribution knows most of what was drawn
     return min(holm(tests))

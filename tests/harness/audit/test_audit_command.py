@@ -114,7 +114,7 @@ class Recorder:
 
     def __init__(self, monkeypatch, **outcomes):
         self.outcomes, self.asked = outcomes, []
-        monkeypatch.setattr(session, "reference", lambda *_: "the law")
+        monkeypatch.setattr(session, "reference", lambda *_: "the reference")
         monkeypatch.setattr(session, "audit", self.audit)
         monkeypatch.setattr(subjects, "prompt_ids", lambda _: {"a": (1, 2)})
 

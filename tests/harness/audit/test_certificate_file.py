@@ -8,6 +8,7 @@ import pytest
 from harness.audit.certificate_file import load, path, speaks_for, write
 from harness.audit.coverage import read, unaudited
 from harness.audit.page import page
+from harness.schema.comparable import CERTIFIED
 from sglang_specbench.errors import UserError
 from tests.harness.audit.test_certificate import greedy, made
 
@@ -73,6 +74,21 @@ def test_tables_take_a_passed_one_and_only_for_its_cells(place, tmp_path):
         assert unaudited(pd.DataFrame([{**CELL, **other}]), read([run])) == {"lilicorr": "unaudited"}, other
     write(made(tested=20), place)
     assert unaudited(cells, read([run])) == {"lilicorr": "inconclusive"}
+
+
+def test_one_arm_with_several_weights_has_the_worst_mark(place, tmp_path):
+    """The last of its weights decided: an arm audited with one target printed clean for another, too."""
+    write(made(), place)
+    cells = [{**CELL, "target_digest": "x"}, CELL]
+    for order in (cells, cells[::-1]):
+        assert unaudited(pd.DataFrame(order), read([tmp_path / "run"])) == {"lilicorr": "unaudited"}
+    failed = [{**json.loads(place.read_text()), "verdict": "fail"}]
+    for order in (cells, cells[::-1]):
+        assert unaudited(pd.DataFrame(order), failed) == {"lilicorr": "fail"}
+
+
+def test_the_fields_tried_here_are_those_of_the_table():
+    assert {name for other in OTHERS for name in other} == set(CERTIFIED)
 
 
 def test_what_it_replaces_is_remembered(place):

@@ -1,6 +1,7 @@
 """The whole audit of one arm on a made-up server: a Markov chain that answers at once.
 
-The honest one samples by its law (false alarm: 1 in 1,000, fixed seed); the others are wrong in one way each.
+The honest one samples by the target distribution (false alarm: 1 in 1,000, fixed seed); the others are wrong in one
+way each.
 """
 
 import asyncio
@@ -117,8 +118,8 @@ def test_what_is_sampled_follows_a_greedy_answer():
     assert (known.near.place.sure, known.deep.place.sure) == (0, 2)
     assert max(map(len, known.deep.raw)) == 5  # the sixth token is the last that is tested
     assert known.control == {name: ids for name, (ids, _) in known.greedy.items()}
-    law = known.near.law(replace(SamplingRule(), top_p=0.9), "float32")
-    assert sum(law.conditionals[()].values()) == pytest.approx(1)
+    exact = known.near.distribution(replace(SamplingRule(), top_p=0.9), "float32")
+    assert sum(exact.conditionals[()].values()) == pytest.approx(1)
 
 
 def places(*likeliest):

@@ -11,7 +11,7 @@ import torch
 
 from drafters.model.draw import draw
 from harness.audit.chisquare import holm, joint_test, likeliest_test, position_test
-from harness.audit.target_distribution import Law
+from harness.audit.target_distribution import TargetDistribution
 from tests.harness.audit.faulty import FAULTS, exact
 
 pytestmark = pytest.mark.torch
@@ -54,19 +54,19 @@ def serve(rule, n=N, seed=5):
     return [tuple(row) for row in out[:, :LENGTH].tolist()], emitted / blocks
 
 
-def exact_law():
+def exact_distribution():
     table = P.tolist()
     prefixes = [()] + [tuple(p) for k in range(1, LENGTH) for p in np.ndindex(*(V,) * k)]
     ranked = [dict(sorted(enumerate(p), key=lambda item: -item[1])) for p in table]
-    return Law({x: ranked[x[-1] if x else 0] for x in prefixes})
+    return TargetDistribution({x: ranked[x[-1] if x else 0] for x in prefixes})
 
 
 def adjusted(rule):
     samples, tau = serve(rule)
-    law = exact_law()
-    tests = [position_test(f"token {j + 1}", samples, law, j) for j in range(1, LENGTH)]
-    tests.append(joint_test("joint", samples, law, 2))
-    tests.append(likeliest_test("likeliest", samples, law, 1))
+    target = exact_distribution()
+    tests = [position_test(f"token {j + 1}", samples, target, j) for j in range(1, LENGTH)]
+    tests.append(joint_test("joint", samples, target, 2))
+    tests.append(likeliest_test("likeliest", samples, target, 1))
     return holm(tests), tau
 
 

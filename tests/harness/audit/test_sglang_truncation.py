@@ -37,7 +37,7 @@ for k, p in json.loads(sys.argv[2]):
 
 
 @pytest.fixture(scope="module")
-def laws():
+def cuts():
     """For each setting: ours, SGLang's verification, SGLang's sampler."""
     logits = np.sort(np.random.default_rng(0).normal(size=40) * 1.5)[::-1]
     env = os.environ | {"SGLANG_USE_CPU_ENGINE": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(STAND_IN)}
@@ -50,13 +50,13 @@ def laws():
     return list(zip(ours, theirs, strict=True))
 
 
-def test_one_cut_is_the_same_everywhere(laws):
-    for ours, (verification, sampler) in laws[:2]:
+def test_one_cut_is_the_same_everywhere(cuts):
+    for ours, (verification, sampler) in cuts[:2]:
         np.testing.assert_allclose(verification, ours, atol=1e-6)
         np.testing.assert_allclose(sampler, ours, atol=1e-6)
 
 
-def test_both_cuts_come_in_two_orders(laws):
-    ours, (verification, sampler) = laws[2]
+def test_both_cuts_come_in_two_orders(cuts):
+    ours, (verification, sampler) = cuts[2]
     np.testing.assert_allclose(verification, ours, atol=1e-6)
     assert set(np.flatnonzero(verification)) < set(np.flatnonzero(sampler))

@@ -1,4 +1,4 @@
-"""The law: processing against the reference rules, and growth over the likely prefixes only."""
+"""The target distribution: processing against the reference rules, and growth over the likely prefixes only."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.audit.rounding import ROUNDING
-from harness.audit.target_distribution import Raw, SamplingRule, complete, grow, law, near, processed
+from harness.audit.target_distribution import Raw, SamplingRule, complete, grow, near, processed, target_distribution
 
 FP32 = ROUNDING["float32"]
 SETTINGS = [(1.0, -1, 1.0), (0.7, -1, 1.0), (1.5, 4, 1.0), (1.0, -1, 0.8), (0.8, 5, 0.6)]
@@ -40,17 +40,18 @@ def test_only_likely_prefixes_are_asked_for():
 
 
 def test_joint_probabilities_are_products():
-    known = law(grown([SamplingRule()], depth=3, floor=0.09), SamplingRule(), FP32)
-    assert known.joint((0, 1, 0)) == pytest.approx(0.9 * 0.1 * 0.9)
-    assert known.joint((1, 1, 0)) is None
+    known = target_distribution(grown([SamplingRule()], depth=3, floor=0.09), SamplingRule(), FP32)
+    assert known.sequences(3, floor=0.08) == pytest.approx(
+        {(0, 0, 0): 0.729, (0, 0, 1): 0.081, (0, 1, 0): 0.081, (1, 0, 0): 0.081}
+    )
     assert known.sequences(2, floor=0.05) == pytest.approx({(0, 0): 0.81, (0, 1): 0.09, (1, 0): 0.09})
 
 
 def test_a_cut_leaves_tokens_out_and_says_which_may_pass():
-    known = law(grown([SamplingRule(top_k=1)], depth=1, floor=0.01), SamplingRule(top_k=1), FP32)
+    known = target_distribution(grown([SamplingRule(top_k=1)], depth=1, floor=0.01), SamplingRule(top_k=1), FP32)
     assert known.conditionals[()] == {0: 1.0}
     assert known.allowed[()] == {0}
-    assert law(grown([SamplingRule()], depth=1, floor=0.01), SamplingRule(), FP32).allowed == {}
+    assert target_distribution(grown([SamplingRule()], depth=1, floor=0.01), SamplingRule(), FP32).allowed == {}
 
 
 def test_rounding_widens_a_cut_by_what_it_can_move():
@@ -65,7 +66,7 @@ def test_rounding_widens_a_cut_by_what_it_can_move():
 
 
 def test_a_head_without_its_tail():
-    """4 of 8 tokens, 0.96 of the mass: top-p cuts by the whole law's mass, and what the head cannot tell is unknown."""
+    """4 of 8 tokens, 0.96 of the mass: top-p cuts by the whole mass, and what the head cannot tell is unknown."""
     p = np.array([0.5, 0.25, 0.15, 0.06])
     head = Raw(np.arange(4), np.log(p))
     assert processed(head.logprobs, SamplingRule(top_p=0.8)) == pytest.approx(np.array([0.5, 0.25, 0.15, 0]) / 0.9)
@@ -73,8 +74,8 @@ def test_a_head_without_its_tail():
     assert complete(head, SamplingRule(temperature=0.5, top_k=4))
     for setting in (SamplingRule(top_p=0.97), SamplingRule(temperature=0.5), SamplingRule(top_k=5)):
         assert not complete(head, setting)
-    assert law({(): head}, SamplingRule(top_p=0.97), FP32).conditionals == {}
-    assert 7 not in law({(): head}, SamplingRule(top_p=0.8), FP32).allowed[()]
+    assert target_distribution({(): head}, SamplingRule(top_p=0.97), FP32).conditionals == {}
+    assert 7 not in target_distribution({(): head}, SamplingRule(top_p=0.8), FP32).allowed[()]
 
 
 def test_labels():

@@ -99,3 +99,12 @@ def test_the_table_says_what_stands_in_one_run_only(tmp_path):
     text = markdown(as_table(run, published.results(), compare(run, published.results()), "tau"))
     assert "only in paper" in text
     assert "Qwen3-4B/gsm8k" in text
+
+
+@pytest.mark.parametrize("doubted", [0, 1])
+def test_an_unaudited_arm_of_either_run_carries_the_dagger(tmp_path, doubted):
+    runs = [results(tmp_path, name) for name in "ab"]
+    runs[doubted].unaudited = {"lilicorr": "unaudited"}
+    table = as_table(*runs, compare(*runs), "tau")
+    assert {row.label for row in table.rows} == {"LiLiCorr \N{DAGGER}", "DFlash"}
+    assert f"{runs[doubted].name}: \N{DAGGER} unaudited" in markdown(table)

@@ -1,6 +1,7 @@
 """The gate over whole runs: verdicts, exit codes, reports, history. Runs are synthetic, with known truth."""
 
 import json
+import math
 import re
 import shutil
 import threading
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import typer
 
@@ -297,6 +299,27 @@ def test_the_gate_and_the_history_read_the_numbers_of_the_tables(old):
     assert {p.metric for p in points} == {"tau", "speedup", "throughput"}
 
 
+def test_every_judgement_rests_on_the_numbers_of_the_tables(old, tmp_path):
+    """tau of a setting as the tables print it; speeds as they stand cell by cell, logs averaged over allocations."""
+    new = make(tmp_path, first_repeat=3, slow=1.1, worse=0.9)
+    single = [j for j in gate(old, new, RULES).judgements if j.scope != "pooled"]
+    for j in single:
+        benchmark = j.scope.split(" ")[0]
+        if j.metric == "tau":
+            at = Setting(target=j.target, arm=j.arm, benchmark=benchmark, temperature=0.0)
+            wanted = new.get(at, "tau").value / old.get(at, "tau").value
+        else:
+            quantity = "throughput" if j.arm == "ar" else "speedup"
+            logs = [
+                np.log(c[quantity][(c.arm == j.arm) & (c.benchmark == benchmark)]) for c in (old.per_cell, new.per_cell)
+            ]
+            wanted = math.exp(logs[1].mean() - logs[0].mean())
+        assert j.effect == pytest.approx(wanted - 1)
+    assert {(j.arm, j.metric) for j in single} == {
+        ("ar", "throughput"), *((arm, metric) for arm in ARMS[1:] for metric in ("tau", "throughput"))
+    }  # fmt: skip
+
+
 def test_unaudited_arms_carry_a_dagger(old):
     text = report.markdown(gate(old, old, RULES), "old", "old")
     assert "- \N{DAGGER} lilicorr of the candidate: unaudited" in text
@@ -412,5 +435,5 @@ def test_a_line_of_history_knows_its_run_and_what_it_was_judged_against(accepted
     (entry,) = history.read(accepted / "h.jsonl")
     assert entry.against == "old"
     shutil.copytree(accepted / "new", accepted / "copy")
-    assert entry.identity == record.identity(load_results(str(accepted / "copy")))
-    assert entry.baseline == record.identity(load_results(str(accepted / "old"))) != entry.identity
+    assert entry.identity == record.identity(load_results(str(accepted / "copy")).cells)
+    assert entry.baseline == record.identity(load_results(str(accepted / "old")).cells) != entry.identity

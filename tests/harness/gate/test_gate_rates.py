@@ -1,9 +1,9 @@
 """Simulated histories with known truth: false alarms and detections of the gate and of the change points.
 
-Assumed noise: 0.5 % standard deviation of log throughput between allocations; accepted drafts per block vary by 25 %
 Assumed noise: 0.5 % standard deviation of log throughput between allocations; accepted drafts a block vary by 25 %
-hold about 5,000). Rates are binomial over N simulated decisions; each bound below is the promised rate, and the odds
-that a gate which just meets its promise fails the test are stated with it.
+from prompt to prompt and by 5 % from run to run, over 2,000 prompts. Rates are binomial over N simulated decisions;
+each bound below is the promised rate, and the odds that a gate which just meets its promise fails the test are stated
+with it.
 """
 
 import math

@@ -118,3 +118,77 @@ def test_a_slow_first_request_and_a_slow_second_half_are_seen_at_concurrency_1_o
     assert cautioned([5.0] + [1.0] * 19) == ["the first request took 5.0 times the usual"]
     assert cautioned([1.0] * 10 + [1.2] * 10) == ["the second half was 20 % slower a block than the first"]
     assert cautioned([5.0] + [1.0] * 9 + [9.0] * 10, concurrency=2) == []
+
+
+def said(rows, wall_s=60.0, min_wall_s=0.0, **changes):
+    """The cautions, each without its remedy."""
+    return [text.rpartition(": ")[0] for text in cautions(rows, wall_s, cell(**changes), min_wall_s)]
+
+
+def spaced(seconds, **changes):
+    """Requests one after another, a second apart, each with blocks enough."""
+    return [
+        row(index=i, sent_s=100.0 * i, done_s=100.0 * i + s, **{"verify_ct": 100, **changes})
+        for i, s in enumerate(seconds)
+    ]
+
+
+def test_200_blocks_are_enough_and_ar_has_none():
+    assert said([row(verify_ct=199)]) == ["199 verify blocks, fewer than 200"]
+    assert said([row(verify_ct=200)]) == []
+    assert said([row(verify_ct=None)], arm="ar", proposal="none") == []
+    assert said([row(verify_ct=None), row(verify_ct=198)]) == ["198 verify blocks, fewer than 200"]
+
+
+def test_a_wall_that_is_just_long_enough_is():
+    assert said([row(verify_ct=200)], wall_s=10.0, min_wall_s=10.0) == []
+    assert said([row(verify_ct=200)], wall_s=9.9, min_wall_s=10.0) == ["measured for 9.9 s, less than 10 s"]
+
+
+def test_only_requests_that_were_retracted_are_counted():
+    assert said([row(verify_ct=200), row(verify_ct=200, retractions=2)]) == ["1 requests were retracted"]
+
+
+def test_a_concurrency_that_is_reached_is_not_doubted():
+    both = [row(verify_ct=200), row(verify_ct=200)]
+    assert said(both, concurrency=2) == []
+    assert said(both, concurrency=3) == ["concurrency 3 was never reached, at most 2"]
+
+
+def test_a_drafter_that_collapses_is_cautioned():
+    rows = [row(index=i, verify_ct=40, correct_drafts=240 if i < 15 else 0) for i in range(30)]
+    (found,) = cautions(rows, 60.0, cell(), 0.0)
+    assert found.startswith("tau went from 7.00 to 1.00 ")
+
+
+def test_the_first_request_is_held_against_the_usual_time_a_token():
+    """Three times is let pass; fewer than four requests have no usual; a longer answer may take longer."""
+    assert said(spaced([3.0, 1.0, 1.0, 1.0])) == []
+    assert said(spaced([3.1, 1.0, 1.0, 1.0])) == ["the first request took 3.1 times the usual"]
+    assert said(spaced([9.0, 1.0, 1.0])) == []
+    assert said(spaced([3.1, 3.1, 1.0, 1.0, 1.0])) == ["the first request took 3.1 times the usual"]
+    longer = spaced([1.0, 1.0, 1.0, 1.0])
+    assert said([replace(longer[0], completion_tokens=80, done_s=10.0), *longer[1:]]) == []
+    assert said(spaced([1.0, 3.2, 3.2, 3.2, 1.0])) == []
+    assert said(spaced([3.2, 1.0, 1.0, 1.2])) == ["the first request took 3.2 times the usual"]
+    short = [replace(spaced([1.0])[0], completion_tokens=1), *spaced([2.0] * 4)[1:]]
+    assert said(short) == ["the first request took 4.0 times the usual"]
+
+
+def test_the_halves_are_held_against_each_other_by_the_block():
+    """10 % is let pass, from eight requests a half on; without blocks by the token."""
+    assert said(spaced([1.0] * 8 + [1.09] * 8)) == []
+    assert said(spaced([1.0] * 8 + [1.12] * 8)) == ["the second half was 12 % slower a block than the first"]
+    assert said(spaced([1.0] * 8 + [2.0] * 8)) == ["the second half was 100 % slower a block than the first"]
+    assert said(spaced([1.0] * 7 + [1.5] * 7)) == []
+    doubled = spaced([1.0] * 8) + [replace(r, verify_ct=200) for r in spaced([2.0] * 8)]
+    assert said(doubled) == []
+    plain = spaced([1.0] * 8 + [1.2] * 8, verify_ct=None)
+    assert said(plain, arm="ar", proposal="none") == ["the second half was 20 % slower a block than the first"]
+
+
+def test_the_servers_own_counters_are_held_against_the_rows():
+    own = {"requests": 1, "tokens": 8, "verify_calls": 3}
+    assert objections([row()], cell(), 16, WELL, "", own) == []
+    (found,) = objections([row()], cell(), 16, WELL, "", {**own, "requests": 2})
+    assert "server counted 2 requests" in found

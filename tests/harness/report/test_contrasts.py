@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("measured"))
+    return made(tmp_path_factory.mktemp("measured"), prompts=160)
 
 
 def totals(frames, arm, prompt_set):

@@ -4,6 +4,7 @@ Entries are tried by changing one field in one cell of a small run, and in all c
 """
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,11 +14,23 @@ from harness.gate.verdict import Rules, gate
 from harness.load_results import load_results
 from harness.schema import comparable
 from harness.schema.cell import Cell
-from harness.schema.comparable import ATTESTATION, ATTESTED, CELL, ENV, ENVIRONMENT, FIELDS, HEADER, Among, Role
+from harness.schema.comparable import (
+    ATTESTATION,
+    ATTESTED,
+    CELL,
+    ENV,
+    ENVIRONMENT,
+    EVERY_ARM,
+    FIELDS,
+    HEADER,
+    Among,
+    Role,
+)
 from harness.schema.header import Header
 from harness.serve.environment import environment
 from harness.serve.responses import ServerInfo
 from harness.stats.estimates import measure
+from harness.stats.greedy_match import equalities
 from harness.store import cell_file, row_checks
 from harness.store import run as store
 from harness.tables.render import markdown
@@ -97,6 +110,22 @@ def test_what_is_only_shown_says_why():
     assert [name for name, entry in FIELDS.items() if (entry.role is Role.SHOWN) != bool(entry.reason)] == []
 
 
+def test_every_entry_is_what_the_page_promises():
+    """docs/comparability.md states the table a second time: a role that changes in one of them is seen here."""
+    page = (Path(__file__).parents[3] / "docs" / "comparability.md").read_text()
+    lines = [[part.strip() for part in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    promised = {(of, field.strip("`")): (role, among, said.split("; ")) for of, field, role, among, said in lines[1:]}
+    tables = {"cell": CELL, "header": HEADER, "environment": ENVIRONMENT, "attestation": ATTESTATION}
+    entries = {(of, field): entry for of, table in tables.items() for field, entry in table.items()}
+    assert promised.keys() == entries.keys()
+    for place, (role, among, said) in promised.items():
+        entry = entries[place]
+        judged = entry.role in (Role.COMPARE, Role.MERGE)
+        assert (role, among) == (entry.role, entry.among.name.lower() if judged else ""), place
+        found = ("speed" in said, "a certificate holds for its value only" in said)
+        assert found == (entry.speed, entry.certified), place
+
+
 def test_a_settings_fields_are_what_the_tables_look_up():
     assert {n for n, e in CELL.items() if e.role is Role.SETTING} == set(Among.SETTING.value)
 
@@ -117,6 +146,20 @@ def test_the_store_refuses_to_load_and_to_merge(tmp_path, name):
 def test_estimates_are_refused(tmp_path, name):
     with pytest.raises(UserError, match=f"unlike cells: {comparable.shown(name)} is "):
         measure(*frames(tmp_path, with_one_changed(name)), "made")
+
+
+RIVALS = [n for n, e in CELL.items() if n != "arm" and (e.role is Role.SETTING or n in ALIKE) and e.among in EVERY_ARM]
+
+
+def test_like_greedy_outputs_are_compared(tmp_path):
+    (found,) = equalities(*frames(tmp_path, [RUN[0], RUN[-1]]))
+    assert (found.arm, found.compared) == ("dflash", 12)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_greedy_outputs_of_unlike_cells_are_not_compared(tmp_path, name):
+    """Neither equal nor broken: another question was asked."""
+    assert list(equalities(*frames(tmp_path, [RUN[0], changed(RUN[-1], name)]))) == []
 
 
 def both(folder, name):

@@ -18,12 +18,12 @@ def test_an_outcome_decides_whether_there_is_a_time(change):
 
 
 def test_another_schema_is_refused():
-    text = header().to_json().replace('"schema": 2', '"schema": 99')
-    with pytest.raises(ValueError, match=r"schema 99 is not 2, .*\(of another version\)"):
+    text = header().to_json().replace('"schema": 3', '"schema": 99')
+    with pytest.raises(ValueError, match=r"schema 99 is not 3, .*\(of another version\)"):
         Header.from_json(text)
 
 
 def test_the_schema_without_digests_says_how_to_go_on():
-    text = header().to_json().replace('"schema": 2', '"schema": 1')
-    with pytest.raises(ValueError, match=r"schema 1 is not 2, .* before rows carried a digest: measure the cell again"):
+    text = header().to_json().replace('"schema": 3', '"schema": 1')
+    with pytest.raises(ValueError, match=r"schema 1 is not 3, .*of an older version: measure the cell again"):
         Header.from_json(text)

@@ -11,7 +11,7 @@ from harness.stats.estimates import measure
 from harness.stats.prompt_totals import panels
 from harness.stats.setting import Setting
 from harness.store import cell_file
-from harness.store import run as store
+from harness.store.frames import framed
 from tests import synthetic_run as synthetic
 
 PLACE = Setting(target="T", arm="dflash", benchmark="gsm8k", temperature=0.0)
@@ -34,7 +34,7 @@ def results(rows, arm="dflash", wall=10.0):
     header = Header(
         cell=synthetic.cell("T", arm, "gsm8k", prompts=len(rows)), outcome="ok", wall_s=wall, allocation="a"
     )
-    frames = store.frames([(header, cell_file.as_table(rows))])  # some of these rows are refused from a file
+    frames = framed([(header, cell_file.as_table(rows))])  # some of these rows are refused from a file
     return measure(frames.cells, frames.rows, "made")
 
 
@@ -113,19 +113,13 @@ def test_two_turns_are_one_prompt():
     assert ledger(rows)["tau"].n == 1
 
 
-def test_survival_sums_to_tau_and_conditionals_multiply_back():
+def test_survival_sums_to_tau():
     rng = np.random.default_rng(0)
     rows = [row(i, 300, rng.multinomial(60, np.full(16, 1 / 16))) for i in range(4)]
     header = Header(cell=synthetic.cell("T", "dflash", "gsm8k", prompts=4), outcome="ok", wall_s=9.0, allocation="a")
-    frames = store.frames([(header, cell_file.as_table(rows))])
+    frames = framed([(header, cell_file.as_table(rows))])
     (panel,) = panels(frames.cells, frames.rows)
     totals = panel.totals(0)
     a = acceptance.survival(totals)
     np.testing.assert_allclose(1 + a.sum(axis=0), acceptance.ledger(totals)["tau"])
-    np.testing.assert_allclose(np.cumprod(acceptance.conditional(a), axis=0), a)
     assert a[:, 0].tolist() == sorted(a[:, 0], reverse=True)
-
-
-def test_conditional_is_nan_where_the_slot_before_was_never_accepted():
-    a = np.array([0.5, 0.0, 0.0])
-    np.testing.assert_array_equal(acceptance.conditional(a), [0.5, 0.0, np.nan])

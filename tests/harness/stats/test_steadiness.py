@@ -13,7 +13,7 @@ from harness.stats.estimate import Estimate, Missing
 from harness.stats.estimates import measure
 from harness.stats.setting import AVERAGE, Setting
 from harness.store import cell_file
-from harness.store import run as store
+from harness.store.frames import framed
 from harness.tables.build import doubts
 from tests import synthetic_run as synthetic
 
@@ -39,7 +39,7 @@ def run(tmp_path, slower=1.0, machine=STILL, **changes):
 def planned(run_dir, made):
     """The run with a plan of its cells, loaded."""
     made = list(made)
-    return measure(*vars(store.frames([(h, cell_file.as_table(r)) for h, r in made])).values(), run_dir.name,
+    return measure(*vars(framed([(h, cell_file.as_table(r)) for h, r in made])).values(), run_dir.name,
                    [h.cell for h, _ in made])  # fmt: skip
 
 

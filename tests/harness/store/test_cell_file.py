@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.store import cell_file
+from sglang_specbench.atomic_file import PARTIAL
 from sglang_specbench.errors import UserError
 from tests.harness.made import header, row
 
@@ -72,7 +73,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_a_killed_writer_leaves_no_cell(tmp_path):
     done = child(KILLED, tmp_path / "c.parquet")
     assert done.returncode == -9
-    assert [p.suffix for p in tmp_path.iterdir()] == [cell_file.PARTIAL]
+    assert [p.suffix for p in tmp_path.iterdir()] == [PARTIAL]
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, 0.99])

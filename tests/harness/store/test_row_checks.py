@@ -138,3 +138,25 @@ def test_many_defects_are_counted_not_listed():
     found = defects(*(row(i, correct_drafts=6) for i in range(10)))
     assert len(found) == 4
     assert found[-1] == "and 7 more"
+
+
+STREAMED = {"chunk_s": (0.1, 0.2, 0.3), "chunk_tokens": (1, 4, 8)}
+
+
+@pytest.mark.parametrize(
+    ("stream", "changes", "text"),
+    [
+        (True, {}, ""),
+        (False, {}, "arrivals of chunks, and the cell's answers are not streamed"),
+        (True, {"chunk_s": (0.1, 0.3, 0.2)}, "one after another"),
+        (True, {"chunk_s": (0.1, 0.2, 0.5)}, "one after another, between send and end"),
+        (True, {"chunk_s": (0.1, 0.2)}, "one after another"),
+        (True, {"chunk_tokens": (1, 4, 7)}, "chunks of 7 tokens in all, and the answer has 8"),
+        (True, {"chunk_tokens": (4, 4, 8)}, "chunks of 8 tokens in all"),
+        (True, {"chunk_s": None, "chunk_tokens": None}, "chunks of 0 tokens in all, and the answer has 8"),
+    ],
+)
+def test_arrivals_are_those_of_the_answer(stream, changes, text):
+    found = defects(row(**{**STREAMED, **changes}), stream=stream)
+    assert bool(found) == bool(text)
+    assert text in "".join(found)

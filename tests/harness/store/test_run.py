@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from harness.prompts.chat_template import ids_hash
-from harness.store import cell_file
+from harness.store import frames as columns
 from harness.store import run as store
+from sglang_specbench.atomic_file import PARTIAL
 from sglang_specbench.errors import UserError
 from tests.harness.made import cell, header, row
 
@@ -33,7 +34,7 @@ def test_a_failed_cell_is_replaced_and_an_ok_one_never(tmp_path):
 
 def test_stray_partial_files_are_ignored_and_cleaned(tmp_path):
     store.write_cell(tmp_path, header(), [row()])
-    stray = tmp_path / "cells" / f".0123.77{cell_file.PARTIAL}"
+    stray = tmp_path / "cells" / f".0123.77{PARTIAL}"
     stray.write_bytes(b"half")
     assert len(store.load(tmp_path).cells) == 1
     assert store.clean(tmp_path) == [stray]
@@ -49,7 +50,7 @@ def test_frames_have_the_columns_of_the_docstring(tmp_path):
     store.write_cell(tmp_path, header(cell(seed=3), outcome="timeout", wall_s=None, reason="slow"), [])
     frames = store.load(tmp_path)
     for name in (*frames.cells.columns, *frames.rows.columns):
-        assert name.startswith("env_") or name in store.__doc__, name
+        assert name.startswith("env_") or name in columns.__doc__, name
     cells, rows = frames.cells.set_index("cell"), frames.rows
     assert np.isnan(cells.wall_s[cell(seed=3).id])
     assert cells.env_driver[cell(seed=1, prompts=2).id] == "580"

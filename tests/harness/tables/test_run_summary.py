@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from harness.load_results import load_run
 from harness.schema.cell import Cell
 from harness.schema.header import Header
 from harness.schema.request import Row
@@ -35,7 +36,8 @@ def write(run_dir, arm, wall_s, outcome="ok", reason="", attested=True, output="
 def printed(run_dir):
     """(exit code, lines of the Markdown table by arm, all of the Markdown, what the terminal got)."""
     out = io.StringIO()
-    code = report(run_dir, Console(file=out, width=160))
+    results, frames = load_run(str(run_dir))
+    code = report(run_dir, results, frames, Console(file=out, width=160))
     text = (run_dir / "table.md").read_text()
     lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("|")}
     cells = {arm: [part.strip() for part in line.split("|")[2:-1]] for arm, line in lines.items()}

@@ -64,6 +64,7 @@ class Faults:
     info: dict = field(default_factory=dict)  # overrides of /server_info
     hangs: str = ""  # this route is never answered
     fails: str = ""  # this route answers HTTP 500
+    stream: str = ""  # what is wrong with a stream: "cut", "error", "junk", "empty"
 
 
 class Fake:
@@ -166,7 +167,29 @@ class Fake:
         await asyncio.sleep(faults.request_s)
         if faults.hostile and n and n == faults.hostile_at:
             return await hostile.answer(faults.hostile, request, self.answer(body, aborted=False))
-        return web.json_response(self.answer(body, aborted=bool(n) and n == faults.aborts_at))
+        answer = self.answer(body, aborted=bool(n) and n == faults.aborts_at)
+        return await self.streamed(request, answer) if body.get("stream") else web.json_response(answer)
+
+    async def streamed(self, request, answer):
+        """The answer in events of five tokens more each, as SGLang sends them: each with all there is so far."""
+        response, wrong = web.StreamResponse(headers={"Content-Type": "text/event-stream"}), self.faults.stream
+        await response.prepare(request)
+        total = len(answer["output_ids"])
+        for n in [] if wrong == "empty" else [*range(1, total, 5), total]:
+            meta = {**answer["meta_info"], "completion_tokens": n if n < total else total + int(self.faults.miscounts)}
+            if n < total:
+                meta["finish_reason"] = None
+            event = {**answer, "output_ids": answer["output_ids"][:n], "meta_info": meta}
+            if wrong == "error" and n > 1:
+                event = {"error": {"message": "[/red] out of memory", "code": 500}}
+            text = "junk\n\n" if wrong == "junk" else f"data: {json.dumps(event)}\n\n"
+            await response.write(text[:40].encode())
+            await response.write(text[40:].encode())
+            await asyncio.sleep(0.001)
+            if wrong == "cut" and n > 1:
+                return response
+        await response.write(b"data: [DONE]\n\n")
+        return response
 
     def answer(self, body, aborted):
         sampling, faults = body["sampling_params"], self.faults
