@@ -32,7 +32,10 @@ def train(
     ] = "paper",
     recipes: Annotated[Path | None, typer.Option(help="Folder of ARM.toml; default: the paper's scale.")] = None,
     scaled: Annotated[
-        bool, typer.Option("--scaled", help="The recipes, scaled to the target; they are written to FOLDER/recipes.")
+        bool,
+        typer.Option(
+            "--scaled", help="The recipes, scaled to the target (and to --backbone); written to FOLDER/recipes."
+        ),
     ] = False,
     backbone: Annotated[
         str | None, typer.Option(help="Checkpoint (folder, mini:NAME, ...) whose backbone every arm starts from.")
@@ -58,7 +61,7 @@ def train(
     start = folder_of(backbone, "train: --backbone") if backbone else None
     first = os.environ.get("RANK", "0") == "0"
     if scaled:
-        recipes = write_scaled(terms.arms, recipes, model, folder / "recipes")
+        recipes = write_scaled(terms.arms, recipes, model, folder / "recipes", start)
     for name in terms.arms:
         recipe = load_recipe(name, recipes / f"{name}.toml" if recipes else None)
         for problem in oversized(recipe, model) if first else ():

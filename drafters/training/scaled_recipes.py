@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drafters.model.config import default_layer_ids
+from drafters.model.config import DrafterConfig, default_layer_ids
 from drafters.model.registry import Recipe, load_recipe, package
 from sglang_specbench.atomic_file import write_text
 from sglang_specbench.checkpoint import read_config
@@ -33,16 +33,28 @@ def oversized(recipe: Recipe, target: Path) -> Iterator[str]:
         yield f"the recipe's {layers} layers are more than half of the target's {config['num_hidden_layers']}"
 
 
-def write_scaled(arms: Sequence[str], recipes: Path | None, target: Path, folder: Path) -> Path:
-    """``folder``, with an ``ARM.toml`` for each arm: its recipe in ``recipes`` (None: the paper's), scaled."""
+def write_scaled(
+    arms: Sequence[str], recipes: Path | None, target: Path, folder: Path, backbone: Path | None = None
+) -> Path:
+    """``folder``, with an ``ARM.toml`` for each arm: its recipe in ``recipes`` (None: the paper's), scaled.
+
+    A ``backbone`` (a checkpoint's folder) that the arms start from decides what its tensors' shapes decide.
+    """
+    given = _shape(backbone) if backbone else {}
     config = read_config(target / "config.json")
     folder.mkdir(parents=True, exist_ok=True)
     for arm in arms:
         recipe = load_recipe(arm, recipes / f"{arm}.toml" if recipes else None)
         text = f"# scaled to a target of width {config['hidden_size']} and {config['num_hidden_layers']} layers\n"
-        tables = {"model": _scaled(recipe, config), "loss": dict(recipe.weights)}
+        tables = {"model": _scaled(recipe, config) | given, "loss": dict(recipe.weights)}
         write_text(folder / f"{arm}.toml", text + "".join(map(_toml, tables, tables.values())))  # by every rank
     return folder
+
+
+def _shape(backbone: Path) -> dict[str, Any]:
+    own = DrafterConfig.from_json(read_config(backbone / "config.json"))
+    names = ("num_hidden_layers", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim")
+    return {**{name: getattr(own, name) for name in names}, "target_layer_ids": list(own.target_layer_ids)}
 
 
 def _scaled(recipe: Recipe, target: Mapping[str, Any]) -> dict[str, Any]:

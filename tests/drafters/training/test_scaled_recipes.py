@@ -6,6 +6,7 @@ from drafters.mini.tokenizer import MASK_ID
 from drafters.model.config import DrafterConfig
 from drafters.model.registry import DRAFTERS, load_recipe, package
 from drafters.training.scaled_recipes import oversized, write_scaled
+from drafters.training.start import start
 from sglang_specbench.checkpoint import read_config
 from sglang_specbench.models import mini_folder
 
@@ -29,6 +30,16 @@ def test_a_width_keeps_its_share_of_the_targets(tmp_path):
     model = load_recipe("lilicorr", write_scaled(["lilicorr"], None, MINI, tmp_path) / "lilicorr.toml").model
     assert (model["lilicorr_hidden_size"], model["lilicorr_factor_dim"]) == (64, 64)
     assert model["lilicorr_candidate_topk"] == load_recipe("lilicorr").model["lilicorr_candidate_topk"]
+
+
+def test_a_backbone_that_is_given_decides_its_own_shape(tmp_path):
+    """The mini one reads three layers of the target, a scaled recipe by itself two."""
+    backbone = mini_folder() / "dflash"
+    folder = write_scaled(["lilicorr"], None, MINI, tmp_path, backbone)
+    model = load_recipe("lilicorr", folder / "lilicorr.toml").model
+    config = DrafterConfig.from_target(read_config(MINI / "config.json"), "lilicorr", mask_token_id=MASK_ID, **model)
+    assert config.target_layer_ids == (1, 2, 4)
+    start(config, 0, backbone)  # takes every tensor over
 
 
 def test_the_recipes_fit_the_papers_targets(tmp_path):
