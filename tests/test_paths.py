@@ -88,7 +88,7 @@ def follow(page, tree, stand_in=""):
 @pytest.mark.slow
 def test_the_readers_path(tmp_path):
     said = follow("reproduce.md", tmp_path / "clone")
-    assert "missing model: Qwen/Qwen3-8B (to download it: hf download Qwen/Qwen3-8B)" in said
+    assert "missing model: Qwen/Qwen3-8B (to get it: hf download Qwen/Qwen3-8B)" in said
     assert said.count("preflight ") >= 3
     assert "not checked: memory, kernels" in said
 

@@ -59,7 +59,7 @@ def show(made: Plan, console: Console) -> None:
             f"missing set: {reason}; {_count(count, 'cell')} would be recorded as missing_set", soft_wrap=True
         )
     for model in made.missing_models:
-        console.print(f"missing model: {model.source} (to download it: {model.fetch})", soft_wrap=True)
+        console.print(f"missing model: {model.source} (to get it: {model.fetch})", soft_wrap=True)
     for note in made.notes:
         console.print(f"note: {note}", soft_wrap=True)
 
