@@ -105,7 +105,7 @@ class Launch:
 
 def own_variables() -> frozenset[str]:
     """Names of the variables that some launch sets, which a sweep may not; all may add to PYTHONPATH."""
-    proposals = ("none", "argmax", "sampled")
+    proposals: tuple[Proposal, ...] = ("none", "argmax", "sampled")
     arms = {name for arm in ARMS.values() for proposal in proposals for name in arm.environment(proposal)}
     return frozenset({*_OWN_ENV, CONFIG_ENV, *_CPU_ENV, *arms}) - {PATH}
 

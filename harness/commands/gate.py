@@ -134,8 +134,10 @@ class Decision:
         if self.run.is_dir() and not cell_files(self.run):
             nothing = Trouble(INVALID, f"candidate: no cells in {self.run}: nothing was measured")
             return GateOutcome(verdict="invalid", judgements=(), troubles=(nothing,))
-        both = self.accepted, load_results(str(self.run))
-        return judge(*(only(r, {"ar", *self.arms}) if self.arms else r for r in both), self.rules)
+        accepted, found = self.accepted, load_results(str(self.run))
+        if self.arms:
+            accepted, found = (only(results, {"ar", *self.arms}) for results in (accepted, found))
+        return judge(accepted, found, self.rules)
 
 
 def _repeat(run: Path) -> None:
