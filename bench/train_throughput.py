@@ -7,7 +7,9 @@ Both train the same drafter (the mini recipe) from the same frozen mini target o
 optimiser; what differs is the drafter's own forward, loss and backward. SpecForge runs as it is meant to on a CPU
 (attention "sdpa"; its flex_attention has no backward there), with its default chunk of 128 blocks and with chunking
 off; the faster of the two counts. They take turns within a repeat. Tokens are those of the sequences, seconds those
-of the process's CPU time; the median over repeats is printed.
+of the process's CPU time; the median over repeats is printed. The target's pass is the same code for both: its share
+of our step bounds what a faster drafter could gain. `joint` is what a family of arms gains from sharing that pass:
+six arms in one step of ours, against six steps of theirs.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -33,6 +36,7 @@ from drafters.training.trainee import Trainee
 MINI = Path(drafters.__file__).parent / "mini"
 MASK = 3
 SEQUENCES, LENGTH = 4, 256
+ARMS = 6  # of the mini family
 
 
 def batch_of(target: Target, layer_ids: tuple[int, ...], anchors: int) -> TrainingBatch:
@@ -53,12 +57,14 @@ def batch_of(target: Target, layer_ids: tuple[int, ...], anchors: int) -> Traini
     )
 
 
-def ours(target: Target, config: DrafterConfig, anchors: int) -> Callable[[], None]:
-    recipe = load_recipe("dflash", MINI / "recipes" / "dflash.toml")
-    trainee = Trainee("dflash", build(config), recipe.loss, Contract.load(MINI / "contract.toml"))
+def ours(target: Target, config: DrafterConfig, anchors: int, arms: int = 1) -> Callable[[], None]:
+    recipe, contract = load_recipe("dflash", MINI / "recipes" / "dflash.toml"), Contract.load(MINI / "contract.toml")
+    trainees = [Trainee("dflash", build(config), recipe.loss, contract) for _ in range(arms)]
 
     def step() -> None:
-        trainee.update([batch_of(target, config.target_layer_ids, anchors)], 1.0)
+        batch = batch_of(target, config.target_layer_ids, anchors)
+        for trainee in trainees:
+            trainee.update([batch], 1.0)
 
     return step
 
@@ -94,7 +100,7 @@ def specforge(target: Target, config: DrafterConfig, anchors: int, chunk: int) -
     return step
 
 
-def measure(steps: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+def measure(steps: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Median tokens/s of each, taken in turns after one warm-up each."""
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for repeat in range(repeats + 1):
@@ -116,15 +122,19 @@ def main(threads: int, repeats: int, output: Path | None) -> None:
     target = Target.load(MINI / "target")
     recipe = load_recipe("dflash", MINI / "recipes" / "dflash.toml")
     config = DrafterConfig.from_target(target.config, "dflash", mask_token_id=MASK, **recipe.model)
-    table = Table("anchors a sequence", "ours, tokens/s", "SpecForge", "SpecForge, no chunks", "ours / best of theirs")
+    names = ("anchors", "ours, tokens/s", "joint", "target alone", "SpecForge", "SpecForge, no chunks")
+    table = Table(*names, "target's share", "ours / theirs", "joint: 6 of ours / 6 runs of theirs")
     rows = []
     for anchors in (8, 64):
-        steps = {"ours": ours(target, config, anchors)}
+        steps = {"ours": ours(target, config, anchors), "joint": ours(target, config, anchors, ARMS)}
+        steps["target"] = partial(batch_of, target, config.target_layer_ids, anchors)
         steps |= {f"specforge-{chunk}": specforge(target, config, anchors, chunk) for chunk in (128, 0)}
         pace = measure(steps, repeats)
-        ratio = pace["ours"] / max(pace["specforge-128"], pace["specforge-0"])
-        rows.append({"anchors": anchors, "threads": threads, "ratio": ratio, **pace})
-        table.add_row(str(anchors), *(f"{value:.0f}" for value in pace.values()), f"{ratio:.2f}")
+        theirs, share = max(pace["specforge-128"], pace["specforge-0"]), pace["ours"] / pace["target"]
+        ratio, joint = pace["ours"] / theirs, ARMS * pace["joint"] / theirs
+        rows.append({"anchors": anchors, "threads": threads, "ratio": ratio, "joint_ratio": joint, **pace})
+        paces = (f"{value:.0f}" for value in pace.values())
+        table.add_row(str(anchors), *paces, f"{share:.0%}", f"{ratio:.2f}", f"{joint:.2f}")
     Console().print(table)
     if output:
         output.write_text(json.dumps(rows, indent=1) + "\n")
