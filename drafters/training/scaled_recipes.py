@@ -62,7 +62,7 @@ def _scaled(recipe: Recipe, target: Mapping[str, Any]) -> dict[str, Any]:
     model = dict(recipe.model)
     for name in package(recipe.arm).Settings.widths:
         if width := model.get(name, 0):
-            model[name] = min(width, max(LEAST_WIDTH, 1 << round(math.log2(width * share))))
+            model[name] = min(width, max(LEAST_WIDTH, 1 << max(0, round(math.log2(width * share)))))
     layers = max(1, min(model.get("num_hidden_layers", DEFAULT_LAYERS), depth // SHARE))
     return {**model, "num_hidden_layers": layers, "target_layer_ids": list(default_layer_ids(layers, depth))}
 

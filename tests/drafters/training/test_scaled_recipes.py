@@ -32,6 +32,13 @@ def test_a_width_keeps_its_share_of_the_targets(tmp_path):
     assert model["lilicorr_candidate_topk"] == load_recipe("lilicorr").model["lilicorr_candidate_topk"]
 
 
+def test_a_width_of_less_than_one_stays_as_it_is(tmp_path):
+    """A rank of 8 is 0.4 of a target a twentieth as wide."""
+    (tmp_path / "dspark.toml").write_text("[model]\nmarkov_rank = 8\n")
+    folder = write_scaled(["dspark"], tmp_path, MINI, tmp_path / "scaled")
+    assert load_recipe("dspark", folder / "dspark.toml").model["markov_rank"] == 8
+
+
 def test_a_backbone_that_is_given_decides_its_own_shape(tmp_path):
     """The mini one reads three layers of the target, a scaled recipe by itself two."""
     backbone = mini_folder() / "dflash"
