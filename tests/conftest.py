@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("busy", deadline=None)  # a machine at work is no fault of the code
+settings.load_profile("busy")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two shared cores; see Makefile
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

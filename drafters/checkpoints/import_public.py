@@ -75,8 +75,14 @@ def import_checkpoint(folder: Path, target: Path | None = None) -> Imported:
                 raise UserError(f"{path}: two tensors become {new!r}", "the checkpoint mixes two forms")
             tensors[new] = value.to(torch.bfloat16).contiguous()
     if is_speculators(config):
-        config = from_speculators(config, str(folder))
+        config = from_speculators(config, str(folder), _layers(target))
     return Imported(_config(config, tensors), tensors, dict(dropped))
+
+
+def _layers(target: Path | None) -> dict[str, Any]:
+    """``num_target_layers`` of a config that leaves it out, where the target is at hand."""
+    layers = read_config(target).get("num_hidden_layers") if target else None
+    return {} if layers is None else {"num_target_layers": layers}
 
 
 def rename(name: str) -> str:
@@ -135,6 +141,8 @@ def _config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         config["dflash_config"] = {**config.get("dflash_config", {}), "projector_type": "domino"}
     elif "markov_head.markov_w1.weight" in tensors:
         config = _dspark_config(config, tensors)
+    if config.get("is_causal") is None and "sliding_attention" not in (config.get("layer_types") or ()):
+        config["is_causal"] = False  # what SGLang assumes of full attention: said, not changed
     if "rope_theta" not in config and config.get("rope_parameters"):
         config["rope_theta"] = config["rope_parameters"]["rope_theta"]
     return config

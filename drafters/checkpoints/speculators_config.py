@@ -17,8 +17,11 @@ def is_speculators(config: Mapping[str, Any]) -> bool:
     return "speculators_model_type" in config or "speculators_config" in config
 
 
-def from_speculators(config: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """`UserError` naming what SGLang cannot serve: another algorithm, a vocabulary of its own, a causal window."""
+def from_speculators(config: Mapping[str, Any], where: str, of_target: Mapping[str, Any]) -> dict[str, Any]:
+    """As SGLang reads it, with the keys ``of_target``, which speculators does not write.
+
+    `UserError` naming what SGLang cannot serve: another algorithm, a vocabulary of its own, a causal window.
+    """
     kind, inner = config.get("speculators_model_type"), config.get("transformer_layer_config", {})
     if kind not in _ARCHITECTURES:
         known = ", ".join(_ARCHITECTURES)
@@ -47,6 +50,7 @@ def from_speculators(config: Mapping[str, Any], where: str) -> dict[str, Any]:
     kept = {key: value for key, value in inner.items() if key not in dropped}
     return {
         **kept,
+        **of_target,
         "architectures": [_ARCHITECTURES[str(kind)]],
         "model_type": "qwen3",
         "is_causal": False,

@@ -101,25 +101,30 @@ def draft(
     target: Target, drafter: Drafter, context_1SH: Tensor, anchor_1: Tensor, rule: Rule, coins_1D: Tensor
 ) -> Proposal:
     """One block's proposal behind ``context_1SH`` and the anchor token."""
+    return drafter.head.propose(drafting(target, drafter, context_1SH, anchor_1, rule, coins_1D))
+
+
+def drafting(
+    target: Target, drafter: Drafter, context_1SH: Tensor, anchor_1: Tensor, rule: Rule, coins_1D: Tensor
+) -> Drafting:
+    """What the head drafts one block from."""
     config, length = drafter.config, context_1SH.shape[1]
     ids_R = torch.full((config.rows,), config.mask_token_id, device=anchor_1.device)
     ids_R[0] = anchor_1[0]
     blocks = Blocks(torch.full_like(anchor_1, length)[None], config.rows, length)
     h_11RH = drafter.backbone(target.embedding_VH[ids_R][None, None], context_1SH, blocks)
     sampled = rule.proposal == "sampled" and rule.temperature > 0
-    return drafter.head.propose(
-        Drafting(
-            h_BDH=h_11RH[0, :, config.first_row :][:, : config.drafted],
-            anchor_B=anchor_1,
-            before_BH=context_1SH[:, -1],
-            has_before_B=torch.ones_like(anchor_1, dtype=torch.bool),
-            embedding_VH=target.embedding_VH,
-            head_VH=target.head_VH,
-            temperature=rule.temperature,
-            coins_BD=coins_1D if sampled else None,
-            pool=rule.pool,
-            exact_path=rule.exact_path,
-        )
+    return Drafting(
+        h_BDH=h_11RH[0, :, config.first_row :][:, : config.drafted],
+        anchor_B=anchor_1,
+        before_BH=context_1SH[:, -1],
+        has_before_B=torch.ones_like(anchor_1, dtype=torch.bool),
+        embedding_VH=target.embedding_VH,
+        head_VH=target.head_VH,
+        temperature=rule.temperature,
+        coins_BD=coins_1D if sampled else None,
+        pool=rule.pool,
+        exact_path=rule.exact_path,
     )
 
 

@@ -1,70 +1,80 @@
-"""The half of `specbench model` that reads runs: residuals of a run, its survival curves, its fixed time a pass.
+"""`specbench model --run`: predicted against measured, residual by residual, and the doubts of the run beside them.
 
-Knows which targets of a run a preset is for; numbers come from harness.speedup_model.
+Knows which targets and devices of a run a preset is for; numbers come from harness.speedup_model.
 """
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+from harness.commands.model_doubts import beyond_peak, doubts_of, mark, other_device, with_doubts
 from harness.load_results import load_results
-from harness.paper import published
-from harness.speedup_model import batch_speedup, budget, presets, roofline, widths
 from harness.speedup_model import predict as prediction
+from harness.speedup_model import presets, roofline
 from harness.speedup_model.answers import Lines, Tables, assumptions
-from harness.speedup_model.predict import Prediction, overhead_ms, predictions, residuals
-from harness.speedup_model.question import Question
-from harness.speedup_model.run_answers import ASSUMES, budget_line, fit_line, slot_lines, width_line, width_lines
-from harness.speedup_model.run_survival import survivals
+from harness.speedup_model.predict import (
+    Prediction,
+    device_name,
+    drafts_blocks,
+    hardware_of,
+    no_block_time,
+    overhead_ms,
+    predictions,
+    residuals,
+)
+from harness.speedup_model.question import HARDWARE, Question
+from harness.speedup_model.roofline import Hardware
 from harness.stats import closure
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE
-from harness.store import run as store
-from sglang_specbench.arms import get_arm
+from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
-
-BATCHES_OF_BUDGET = (1, 8, 32, 128)
 
 
 def run_tables(run: str, question: Question) -> Tables:
     """Predicted against measured, with the largest residual by name; a measured run's residuals part by part.
 
-    A run whose targets have no preset is compared with its own decode times only; that is said.
+    A run whose targets or device have no preset is compared with its own decode times only; that is said.
     """
     results = load_results(run)
     parts = closure_lines(results)
-    if parts and not question.target and not _known(results):
-        found: Tables = {"no roofline": [{"why": f"no preset for {', '.join(results.targets())}; name one: --target"}]}
+    why = "" if question.target or _known(results) else f"no preset for {', '.join(results.targets())}: --target"
+    if not question.hardware and hardware_of(results) is None:
+        why = why or f"no preset for the device {device_name(results)!r}: --hardware"
+    doubts = doubts_of(results)
+    if why and parts:
+        found: Tables = {"no roofline": [{"why": f"{why} names one"}]}
         texts: list[str] = []
+    elif why:
+        raise UserError(f"model: --run {run}: {why.partition(': ')[0]}", f"name one with {why.partition(': ')[2]}")
     else:
         by_target = predictions_by_target(run, results, question)
         found = {
-            "predicted against measured": [_line(p) for each in by_target.values() for p in each],
+            "predicted against measured": [
+                {**_line(p), "setting": mark(results, p.setting)} for each in by_target.values() for p in each
+            ],
             "largest residuals": worst_lines(by_target),
         }
-        texts = [*prediction.ASSUMES, *roofline.ASSUMES]
+        texts = [*prediction.ASSUMES, *roofline.ASSUMES, f"{question.gpus} x {device_of(results, question).source}"]
+        doubts += beyond_peak([p for each in by_target.values() for p in each])
+        doubts += other_device(results, question.hardware, question.gpus)
     texts += left_out(results)
     if parts:
         found["parts of the residual against the run's own decode times, %"] = parts
         found["largest parts"] = [largest_part(parts)]
         texts += [f"{name}: {method}" for name, method in closure.METHODS.items()]
-    return {**found, "assumptions": assumptions(texts)}
+    return with_doubts({**found, "assumptions": assumptions(texts)}, doubts)
 
 
 def left_out(results: Results) -> list[str]:
-    """Planned settings without numbers, and why: the first twenty, and how many more."""
-    holes = [f"left out: {setting}: {why}" for setting, why in results.holes.items() if setting.arm != "ar"]
+    """Settings without a prediction, and why: the first twenty, how many more, and the arms that draft no blocks."""
+    why = {s: reason for s, reason in results.holes.items() if s.arm != "ar"}
+    why |= {s: reason for s in results.settings() if not s.category and (reason := no_block_time(results, s))}
+    holes = [f"left out: {setting}: {reason}" for setting, reason in why.items()]
     more = [f"left out: {len(holes) - 20} more settings without numbers"] if len(holes) > 20 else []
-    return holes[:20] + more
-
-
-def measured_lines(run: str, target: str, hardware: str, context: int) -> Lines:
-    """Every setting of the run by the preset of its target's name, or by ``target`` where that is none.
-
-    With ``target``, targets that have another preset of their own are left out.
-    """
-    question = Question(target=target, hardware=hardware, context=context)
-    return [_line(p) for each in predictions_by_target(run, load_results(run), question).values() for p in each]
+    others = [arm for arm in results.arms() if arm in ARMS and ARMS[arm].algorithm and not drafts_blocks(arm)]
+    no_block = [f"left out of the roofline: {', '.join(others)}: no block drafters"] if others else []
+    return [*holes[:20], *more, *no_block]
 
 
 def worst_lines(by_target: dict[str, list[Prediction]]) -> Lines:
@@ -97,7 +107,7 @@ def closure_lines(results: Results) -> Lines:
             continue
         numbers = [value.value for value in values if isinstance(value, Estimate)]
         if setting.benchmark != AVERAGE:
-            lines.append({"setting": str(setting), **dict(zip(names, numbers, strict=True))})
+            lines.append({"setting": mark(results, setting), **dict(zip(names, numbers, strict=True))})
     return lines
 
 
@@ -108,38 +118,8 @@ def largest_part(lines: Lines) -> dict[str, Any]:
     return {"part": name.removeprefix("residual_"), "%": line[name], "at": line["setting"]}
 
 
-def survival_tables(where: str, question: Question) -> Tables:
-    """Fits, widths and budgets from the survival that a run measured; ``where`` is RUN:ARM."""
-    run, colon, arm = where.rpartition(":")
-    if not colon or not run:
-        raise UserError(f"model: --survival {where!r} names no arm", "write RUN:ARM")
-    if run == published.NAME:
-        raise UserError("model: --survival: 'paper' printed no survival curves", "name a measured run")
-    if not get_arm(arm, "model: --survival").algorithm:
-        raise UserError(f"model: --survival: {arm} drafts nothing", "name a drafting arm")
-    results = load_results(run)
-    found = survivals(results, store.load(Path(run)).rows, arm)
-    if not found:
-        raise UserError(f"model: --survival: {run} has no acceptance of {arm}", f"it has {', '.join(results.arms())}")
-    costs = {len(s.draws): question.costs(len(s.draws)) for s in found}
-    greedy = [s for s in found if s.setting.temperature == 0]
-    budgets = [budget_line(s, costs[len(s.draws)], b) for s in found for b in BATCHES_OF_BUDGET]
-    tables: Tables = {
-        f"acceptance of {arm}, models fitted": [fit_line(s, results, costs[len(s.draws)]) for s in found],
-        f"slot by slot: {found[0].setting}": slot_lines(found[0]),
-    }
-    if greedy:
-        tables["best verification width (T=0)"] = [width_line(s, costs[len(s.draws)]) for s in greedy]
-        tables[f"every width: {greedy[0].setting}"] = width_lines(greedy[0], costs[len(greedy[0].draws)])
-    tables["how much to verify"] = budgets
-    left_out = [f"left out: {s}: {why}" for s, why in results.holes.items() if s.arm == arm]
-    own = [f"costs: {costs[len(found[0].draws)].source}", f"draft: {widths.draft_note(arm)}", *left_out]
-    models = (*roofline.ASSUMES, *batch_speedup.ASSUMES) if question.target else ()
-    return {**tables, "assumptions": assumptions(ASSUMES, widths.ASSUMES, budget.ASSUMES, own, models)}
-
-
-def fixed_seconds(t0: str, question: Question) -> float:
-    """``t0`` in milliseconds, or the run in which autoregressive decoding shows it: its median beyond the roofline."""
+def fixed_seconds(t0: str, question: Question) -> tuple[float, list[str]]:
+    """``t0`` in milliseconds, or a run whose AR shows it (its median beyond the roofline), with that run's doubts."""
     try:
         value = float(t0)
     except ValueError:
@@ -149,18 +129,27 @@ def fixed_seconds(t0: str, question: Question) -> float:
             raise UserError(
                 f"model: --t0 {t0}: a pass takes no negative or endless time", "give milliseconds, or a run"
             )
-        return value / 1000
+        return value / 1000, []
     if not question.target:
         raise UserError("model: --t0 RUN needs a roofline to compare with", "name the run's target with --target")
-    by_target = predictions_by_target(t0, load_results(t0), question)
+    results = load_results(t0)
+    question = replace(question, hardware=question.hardware or HARDWARE)
+    by_target = predictions_by_target(t0, results, question)
     value_ms = overhead_ms([p for each in by_target.values() for p in each])
     if value_ms is None:
         raise UserError(f"model: --t0 {t0}: no setting with acceptance length and an AR beside it", "name another run")
-    return value_ms / 1000
+    texts = [*doubts_of(results), *other_device(results, question.hardware, question.gpus)]
+    return value_ms / 1000, [f"t0, from {t0}: {text}" for text in texts]
 
 
 def _known(results: Results) -> list[str]:
     return [name for name in results.targets() if name.lower() in presets.tables("models.toml")]
+
+
+def device_of(results: Results, question: Question) -> Hardware:
+    """The hardware asked for; else the run's own, if it has a preset, with the GPUs asked for."""
+    own = None if question.hardware else hardware_of(results)
+    return question.device if own is None else replace(own, gpus=question.gpus)
 
 
 def predictions_by_target(run: str, results: Results, question: Question) -> dict[str, list[Prediction]]:
@@ -172,8 +161,8 @@ def predictions_by_target(run: str, results: Results, question: Question) -> dic
     wanted = [name for name in results.targets() if not target or name in nameless or name.lower() == target.lower()]
     if not wanted:
         raise UserError(f"model: --run {run} has no target {target!r}", f"it has {', '.join(results.targets())}")
-    shapes = {name: presets.shape(target or name) for name in wanted}
-    device = question.device
+    shapes = {name: question.split(presets.shape(target or name), target or name) for name in wanted}
+    device = device_of(results, question)
     return {
         name: [p for p in predictions(results, shape, device, question.context) if p.setting.target == name]
         for name, shape in shapes.items()

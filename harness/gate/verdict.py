@@ -110,7 +110,7 @@ def _judge_throughput(
     for setting in (None, *settings):  # None: pooled
         own = {key: v for key, v in old.items() if setting in (None, key[1])}
         before, after = pooled_logs(own, new)
-        if not len(before) or not len(after):
+        if not len(before):  # and so neither side: only settings that both measured count
             continue
         note = ""
         try:

@@ -4,6 +4,7 @@ Knows the model's questions and how an answer is laid out; numbers come from the
 its assumptions.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -29,6 +30,7 @@ Lines = list[dict[str, Any]]
 Tables = dict[str, Lines]
 Cost = Callable[[int], float]
 LONGEST = 64  # drafted tokens that the best length is looked for in
+NO_ROOM = "does not fit"  # into memory, in place of a speedup
 NEARLY = 0.1  # verification counts as nearly free below this share of an AR pass
 
 
@@ -59,29 +61,31 @@ def alpha_lines(measured: float, drafted: int, draft: Cost, verify: Cost) -> Lin
     def rising(alpha: float) -> float:
         return speedup(iid_survival(alpha, drafted), draft, verify)
 
+    if not drafted:
+        raise UserError("model: --speedup: no drafted token says nothing of alpha", "give --drafted 1 or more")
     alpha = alpha_of(measured, rising)
     if alpha is None:
         limits = f"{rising(0):.3g} to {rising(1):.3g}"
         raise UserError(
-            f"model: --speedup {measured:g}: {drafted} drafts at this cost give {limits}", "mend --drafted or the costs"
+            f"model: --speedup {measured:g}: {drafted} drafts at this cost give {limits}", "fix --drafted or the costs"
         )
     return [{"speedup": measured, "drafted": drafted, "alpha": alpha, "tokens a block": rising(alpha) / rising(0)}]
 
 
-def regime_lines(name: str, shape: Shape, device: Hardware, positions: int, context: int) -> Lines:
+def regime_lines(name: str, shape: Shape, device: Hardware, positions: int, context: int, t0_s: float) -> Lines:
     """Where verifying ``positions`` stops being free; of a mixture, where it is dear and where nearly free."""
     end = free_batch(shape, device, positions, context)
     line: dict[str, Any] = {
         "model": name,
         "positions": positions,
-        "critical context": critical_context(shape, device, positions),
+        "critical context": "none" if math.isinf(limit := critical_context(shape, device, positions)) else limit,
         "context": context,
     }
     if not shape.experts:
         return [{**line, "free up to batch": "any" if end is None else end}]
-    cheap = cheap_batches(shape, device, positions, context, NEARLY)
-    dear = [step(shape, device, 1, n, context).seconds for n in (positions, 1)]
-    cheapest, ratio = least_dear_batch(shape, device, positions, context)
+    cheap = cheap_batches(shape, device, positions, context, NEARLY, t0_s)
+    dear = [step(shape, device, 1, n, context, t0_s).seconds for n in (positions, 1)]
+    cheapest, ratio = least_dear_batch(shape, device, positions, context, t0_s)
     return [
         {
             **line,
@@ -95,7 +99,9 @@ def regime_lines(name: str, shape: Shape, device: Hardware, positions: int, cont
     ]
 
 
-def expert_lines(shape: Shape, device: Hardware, batches: Sequence[int], positions: int, context: int) -> Lines:
+def expert_lines(
+    shape: Shape, device: Hardware, batches: Sequence[int], positions: int, context: int, t0_s: float
+) -> Lines:
     """Of a mixture: the experts a layer reads in a pass of one position and of ``positions``, and what that costs."""
     turn = tokens_to_touch(shape.experts, shape.routed, 1 - NEARLY)
     return [
@@ -104,21 +110,23 @@ def expert_lines(shape: Shape, device: Hardware, batches: Sequence[int], positio
             "experts read, AR": experts_touched(shape.experts, shape.routed, batch),
             "experts read, verification": experts_touched(shape.experts, shape.routed, batch * positions),
             "added by one more token": experts_added(shape.experts, shape.routed, batch * positions),
-            "verification / AR": step(shape, device, batch, positions, context).seconds
-            / step(shape, device, batch, 1, context).seconds,
+            "verification / AR": step(shape, device, batch, positions, context, t0_s).seconds
+            / step(shape, device, batch, 1, context, t0_s).seconds,
             f"most read (from {turn} tokens)": "yes" if batch * positions >= turn else "no",
         }
         for batch in batches
     ]
 
 
-def pass_lines(shape: Shape, device: Hardware, batches: Sequence[int], positions: int, context: int) -> Lines:
+def pass_lines(
+    shape: Shape, device: Hardware, batches: Sequence[int], positions: int, context: int, t0_s: float
+) -> Lines:
     """The parts of a pass by batch, in milliseconds."""
     return [
         {"batch": b, **{k.replace("_s", " ms"): 1000 * v for k, v in asdict(s).items()}, "ms": 1000 * s.seconds,
          "regime": s.regime}
         for b in batches
-        for s in [step(shape, device, b, positions, context)]
+        for s in [step(shape, device, b, positions, context, t0_s)]
     ]  # fmt: skip
 
 
@@ -147,7 +155,7 @@ def _batch_line(found: Block, value: float | None) -> dict[str, Any]:
         "draft ms": 1000 * found.draft_s,
         "verify ms": 1000 * found.verify.seconds,
         "block in AR passes": found.cost,
-        "speedup": "does not fit" if value is None else value,
+        "speedup": NO_ROOM if value is None else value,
         "regime": found.regime,
     }
 

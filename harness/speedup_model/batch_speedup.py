@@ -16,6 +16,7 @@ from harness.speedup_model import presets
 from harness.speedup_model.roofline import Hardware, Step, growth, step
 from harness.speedup_model.shape import Shape
 from harness.speedup_model.speedup import expected_tokens
+from sglang_specbench.errors import UserError
 
 BLOCK_DRAFTER = "block"  # as a drafter's name: the common backbone of the block drafters
 USABLE = 0.9  # of device memory; the rest holds activations, graphs and the runtime
@@ -80,10 +81,14 @@ def block_drafter(target: Shape, layers: int = 5) -> Shape:
 
 
 def drafter(name: str, target: Shape) -> DrafterShape:
-    """``block``, or a model preset that drafts token by token; `UserError` for another name."""
+    """``block``, or a model preset that drafts token by token; `UserError` for another name, and other vocabulary."""
     if name == BLOCK_DRAFTER:
         return DrafterShape(shape=block_drafter(target), parallel=True)
-    return DrafterShape(shape=presets.shape(name, "--drafter"), parallel=False)
+    shape = presets.shape(name, "--drafter", [BLOCK_DRAFTER])
+    if shape.vocabulary != target.vocabulary:
+        sizes = f"{shape.vocabulary:,} tokens, the target {target.vocabulary:,}"
+        raise UserError(f"--drafter {name}: its vocabulary has {sizes}", "name a drafter that shares the target's")
+    return DrafterShape(shape=shape, parallel=False)
 
 
 def block(

@@ -5,12 +5,13 @@ over B + slots positions. A parallel drafter drafts its whole block whatever is 
 stops at the width.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from harness.speedup_model.batch_speedup import DrafterShape, block
+from harness.speedup_model.batch_speedup import DrafterShape, block, sequences_that_fit
 from harness.speedup_model.roofline import Hardware, ragged_step
 from harness.speedup_model.shape import Shape
 
@@ -22,6 +23,7 @@ class Costs:
     block: Callable[[int, int], float]  # batch, width: every row verifies ``width`` positions, its anchor included
     ragged: Callable[[int, int], float]  # batch, slots: the rows verify ``slots`` drafts in all
     source: str
+    fits: float = math.inf  # sequences that memory holds, where that is known
 
 
 def in_passes(drafted: int, draft: Callable[[int], float], verify: Callable[[int], float], parallel: bool) -> Costs:
@@ -56,19 +58,29 @@ def from_rooflines(
             return made(batch, batch * (width - 1))
         return block(target, drafting, hardware, batch, width - 1, context, t0_s).cost
 
-    return Costs(block=narrow, ragged=made, source=f"rooflines, {hardware.source.split(' datasheet')[0]}")
+    return Costs(
+        block=narrow,
+        ragged=made,
+        source=f"rooflines, {hardware.source.split(' datasheet')[0]}",
+        fits=sequences_that_fit(target, drafting, hardware, context + drafted + 1),
+    )
 
 
 def from_widths(passes: Mapping[int, float]) -> Costs:
     """The straight line in the width through measured blocks: width -> time in autoregressive passes.
 
-    ValueError for fewer than two widths.
+    Of one batch, that of the measurement. ValueError for fewer than two widths, and for a line that reaches no time.
     """
     if len(passes) < 2:
         raise ValueError("a line needs blocks of two widths")
-    slope, start = np.polyfit(list(passes), list(passes.values()), 1)
+    widths, times = np.array(list(passes), float), np.array(list(passes.values()))
+    slope, start = np.polyfit(widths, times, 1)
+    if start + slope <= 0 or not np.isfinite(slope):
+        raise ValueError(f"the line through them says that a block of one position takes {start + slope:.3g} AR passes")
+    off = np.abs((start + slope * widths) / times - 1).max()
+    bent = f", off by at most {100 * off:.1f} %" if len(passes) > 2 else ""
     return Costs(
         block=lambda batch, width: float(start + slope * width),
         ragged=lambda batch, slots: float(start + slope * (1 + slots / batch)),
-        source=f"a line through measured widths {', '.join(map(str, sorted(passes)))}",
+        source=f"a line through measured widths {', '.join(map(str, sorted(passes)))}{bent}",
     )

@@ -24,7 +24,7 @@ SCAN = 1 << 20  # sequences: where the search for the end of a regime stops
 ASSUMES = (
     "peak rates of the data sheet: every time is a lower bound",
     "all weights are read once a pass, the input embedding too; activations are not counted",
-    "several GPUs: all-reduces at the link's peak, not overlapped, their latency in the overhead",
+    "several GPUs, of one machine: all-reduces at the link's peak, not overlapped, their latency in the overhead",
     "experts are chosen uniformly and independently",
 )
 
@@ -129,16 +129,16 @@ def free_batch(shape: Shape, hardware: Hardware, positions: int, context: float)
 
 
 def cheap_batches(
-    shape: Shape, hardware: Hardware, positions: int, context: float, slack: float = 0.1
+    shape: Shape, hardware: Hardware, positions: int, context: float, slack: float = 0.1, overhead_s: float = 0.0
 ) -> tuple[int, int] | None:
     """First and last batch whose pass of ``positions`` takes at most 1 + ``slack`` times that of one; None: no batch.
 
     A dense model starts at 1. A mixture starts where one position a sequence reads most experts anyway. The last is
-    `SCAN` - 1 where it never ends. Overheads are left out.
+    `SCAN` - 1 where it never ends.
     """
 
     def cheap(batch: int) -> bool:
-        one, many = (step(shape, hardware, batch, n, context).seconds for n in (1, positions))
+        one, many = (step(shape, hardware, batch, n, context, overhead_s).seconds for n in (1, positions))
         return many <= (1 + slack) * one
 
     first = next((batch for batch in _grid() if cheap(batch)), None)
@@ -149,13 +149,14 @@ def cheap_batches(
     return first, _last(cheap, first)
 
 
-def least_dear_batch(shape: Shape, hardware: Hardware, positions: int, context: float) -> tuple[int, float]:
-    """The batch at which a pass of ``positions`` costs least in passes of one, and that cost; overheads left out."""
+def least_dear_batch(
+    shape: Shape, hardware: Hardware, positions: int, context: float, overhead_s: float = 0.0
+) -> tuple[int, float]:
+    """The batch at which a pass of ``positions`` costs least in passes of one, and that cost."""
 
     def ratio(batch: int) -> float:
-        return (
-            step(shape, hardware, batch, positions, context).seconds / step(shape, hardware, batch, 1, context).seconds
-        )
+        many, one = (step(shape, hardware, batch, n, context, overhead_s).seconds for n in (positions, 1))
+        return many / one
 
     best = min(_grid(), key=ratio)
     return best, ratio(best)

@@ -18,7 +18,7 @@ from harness.speedup_model.acceptance_models import (
     reached,
     wilson,
 )
-from harness.speedup_model.answers import Lines
+from harness.speedup_model.answers import NO_ROOM, Lines
 from harness.speedup_model.costs import Costs
 from harness.speedup_model.run_survival import RunSurvival
 from harness.speedup_model.speedup import expected_tokens, iid_survival
@@ -28,6 +28,15 @@ from harness.stats.results import Results
 ASSUMES = (
     f"independent: {ASSUMES_INDEPENDENT}; Wilson counts every draft as one trial, the bootstrap draws whole prompts",
     "Markov: the first draft has a chance of its own, later ones another, given the one before",
+)
+
+BUDGET_COLUMNS = (
+    "verify all",
+    "best width for all",
+    "speedup",
+    "slots a row, by prompt",
+    "speedup by prompt",
+    "gain over all %",
 )
 
 
@@ -98,7 +107,7 @@ def width_line(found: RunSurvival, costs: Costs) -> dict[str, Any]:
     return {
         "setting": str(found.setting),
         "best width": best.width,
-        "in 95 % of draws": f"{low} to {high}",
+        "in 95 % of draws": f"{low} to {high}" if found.prompts > 1 else "one prompt",
         "tau": _shown(best.tau),
         "tau, histogram cut": best.tau_cut,
         "speedup": _shown(best.speedup),
@@ -126,8 +135,10 @@ def budget_line(found: RunSurvival, costs: Costs, batch: int) -> dict[str, Any]:
     """What scheduling verified slots would gain at ``batch``, in AR passes: one width for all, then prompt by prompt.
 
     The last knows each prompt's own curve from the same run, in hindsight: no confidence head that knows no more than
-    the prompt can gain more.
+    the prompt can gain more. A batch that memory does not hold gains nothing.
     """
+    if batch > costs.fits:
+        return {"setting": str(found.setting), "batch": batch, **dict.fromkeys(BUDGET_COLUMNS, NO_ROOM)}
     steps = budget.drawn_steps(found.by_prompt, found.weights, batch)
 
     times = [costs.ragged(batch, slots) for slots in range(batch * len(found.draws) + 1)]
@@ -139,16 +150,15 @@ def budget_line(found: RunSurvival, costs: Costs, batch: int) -> dict[str, Any]:
     ]
     one = max(uniform, key=lambda plan: plan.rate)
     each = budget.best_policy(steps, cost)
-    return {
-        "setting": str(found.setting),
-        "batch": batch,
-        "verify all": full.rate / batch,
-        "best width for all": 1 + one.slots / batch,
-        "speedup": one.rate / batch,
-        "slots a row, by prompt": each.slots / batch,
-        "speedup by prompt": each.rate / batch,
-        "gain over all %": 100 * (each.rate / full.rate - 1),
-    }
+    values = (
+        full.rate / batch,
+        1 + one.slots / batch,
+        one.rate / batch,
+        each.slots / batch,
+        each.rate / batch,
+        100 * (each.rate / full.rate - 1),
+    )
+    return {"setting": str(found.setting), "batch": batch, **dict(zip(BUDGET_COLUMNS, values, strict=True))}
 
 
 def _interval(low: float | None, high: float | None) -> str:

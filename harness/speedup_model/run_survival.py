@@ -58,7 +58,7 @@ def _survival(setting: Setting, tau: float, places: Sequence[tuple[PromptPanel, 
     seeds: dict[int, list[Array]] = defaultdict(list)
     for panel, index in places:
         cell = panel.cells[index]
-        seeds[cell.seed].append(pooled_survival(panel.totals(index))[: _window(cell) - 1])
+        seeds[cell.seed].append(pooled_survival(panel.totals(index))[: window(cell) - 1])
     draws = mean([mean(repeats) for _, repeats in sorted(seeds.items())])
     if not np.isclose(1 + draws[:, 0].sum(), tau, rtol=1e-9):
         raise AssertionError(f"{setting}: survival sums to {1 + draws[:, 0].sum()}, tau is {tau}")
@@ -75,6 +75,6 @@ def _survival(setting: Setting, tau: float, places: Sequence[tuple[PromptPanel, 
     )
 
 
-def _window(cell: Any) -> int:
-    """Positions that the server said it verifies."""
+def window(cell: Any) -> int:
+    """Positions of a block, as the cell's server attested."""
     return int((cell.attestation or {}).get("window", WINDOW))

@@ -71,6 +71,22 @@ def best_tree(marginals: Sequence[Sequence[float]], nodes: int) -> Tree:
     return tree_of(taken, marginals)
 
 
+def walked_blocks(tree: Tree, ranks: Sequence[Sequence[int]]) -> list[int]:
+    """Tokens of each block of a greedy run with this tree: no model, a walk over what was drafted from every anchor.
+
+    ``ranks[t][d]`` is the rank of the target's token among the candidates that slot d holds from anchor t. As in a
+    block drafter, a slot's candidates are the same below every parent. The last block is not cut.
+    """
+    paths, found, anchor = set(tree.paths), [], 0
+    while anchor < len(ranks):
+        depth = 0
+        while depth < len(ranks[anchor]) and tuple(ranks[anchor][: depth + 1]) in paths:
+            depth += 1
+        found.append(depth + 1)
+        anchor += depth + 1
+    return found
+
+
 def prefix_mask(parents: Sequence[int]) -> NDArray[np.bool_]:
     """[N, N]: node i sees itself and its ancestors."""
     mask = np.eye(len(parents), dtype=bool)

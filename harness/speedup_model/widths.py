@@ -1,18 +1,18 @@
 """One sweep, every width: what a run at its full width says about verifying fewer slots.
 
 Knows survival curves; times come from the caller. At temperature 0 the text does not depend on the width, and neither
-does whether a given draft is right; so a wide block holds what a block of every narrower width would have accepted from
-the same anchor. Two ends of what that says about acceptance length:
+does whether a given draft from a given anchor is right; so a wide block holds what a block of every narrower width
+would have accepted from the same anchor. A narrow run has more anchors than these. Two readings of its tau:
 
-- *fixed places* (`fixed_places`): rejections sit at places of the text, wherever the anchor is. A stretch of d + 1
-  tokens then takes ceil((d + 1) / w) narrow blocks; a block that was accepted whole goes on, and takes its share. Exact
-  under that assumption where w divides the run's width.
-- *fresh anchors* (`truncated`): 1 + a_1 + ... + a_(w-1), the wide histogram cut at w - 1. Right if a narrow run's
-  anchors are as hard as the wide run's. They are not: it also has anchors in the middle of easy stretches, so tau comes
-  out low.
+- *fixed places* (`fixed_places`): whether a draft is right depends on its place in the text, wherever the block began.
+  A stretch of d + 1 tokens then takes ceil((d + 1) / w) narrow blocks; a block that was accepted whole goes on, and
+  takes its share. Exact in that world where w divides the run's width.
+- *cut* (`truncated`): 1 + a_1 + ... + a_(w-1), the wide histogram cut at w - 1. Exact where it depends on the slot
+  alone, whatever the place.
 
-The first is what is used: on the mini models it is nearer the truth at every width tried
-(tests/parity/test_verification_width.py); the second stands beside it.
+Fixed places are what is used, because their error has a sign: where a draft from a nearer anchor is never worse, they
+are a floor at widths that divide the run's, and the wide run's tau is the ceiling (docs/theory.md, with the proof and
+with both readings against runs of the mini drafters at every width).
 """
 
 import math
@@ -28,7 +28,8 @@ from sglang_specbench.arms import ARMS
 Draws = NDArray[np.float64]
 ASSUMES = (
     "temperature 0: the target's text does not depend on the width",
-    "rejections sit at places of the text, wherever a block begins ('cut': they do not depend on the place at all)",
+    "whether a draft is right depends on its place in the text ('cut': on its slot); where it depends on both, tau "
+    "is a floor if a draft from a nearer anchor is never worse",
     "the draft of a narrow block is the start of the wide one: see 'draft'",
 )
 # speculative algorithm -> whether slot i is the same draft whatever the width, and why
@@ -78,7 +79,11 @@ def every_width(survival: Draws, prompts: int, cost: Callable[[int], float]) -> 
     sizes = range(2, len(survival) + 2)
     taus = [fixed_places(survival, width) for width in sizes]
     gains = [tau / cost(width) for tau, width in zip(taus, sizes, strict=True)]
-    replicates = np.stack(gains)[:, 1:] if prompts > 1 else np.stack(gains)
+    replicates = np.stack(gains)
+    drawn = replicates[:, 1:][
+        :, np.isfinite(replicates[:, 1:]).all(axis=0)
+    ]  # a draw of prompts without a block has no tau
+    replicates = drawn if prompts > 1 and drawn.size else replicates[:, :1]
     best = np.bincount(replicates.argmax(axis=0), minlength=len(gains)) / replicates.shape[1]
     return [
         Width(

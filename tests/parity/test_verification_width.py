@@ -15,7 +15,7 @@ from harness.speedup_model.widths import fixed_places, truncated
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 MINI = Path(__file__).resolve().parents[2] / "drafters" / "mini"
 WIDTHS, PROMPTS, TOKENS = (16, 8, 4), 2, 64
-# a tenth: the most that docs/theory.md promises
+# a tenth: more than the error of any arm and width in docs/theory.md
 CLOSE = 0.10
 
 

@@ -60,6 +60,20 @@ def test_a_tau_that_one_run_lacks_has_no_change(runs, lacking):
     assert tau_changes(*holed, [AT]) == {}
 
 
+def test_a_cell_without_blocks_has_no_share_and_one_with_a_single_block_has(runs):
+    counts = runs[0].prompt_counts
+    (cell, *_) = runs[0].cells.cell[runs[0].cells.arm == "dflash"]
+
+    def influence(blocks):
+        own = np.zeros(12)
+        own[0] = blocks
+        odd = replace(runs[0], prompt_counts={**counts, cell: replace(counts[cell], blocks=own, correct=2 * own)})
+        return tau_changes(odd, runs[1], [AT])[AT].influence
+
+    assert np.isfinite([influence(0), influence(1)]).all()
+    assert influence(0) != pytest.approx(influence(1))
+
+
 def test_one_prompt_has_no_spread(tmp_path):
     assert [len(tau_changes(r, r, [AT])) for r in (made(tmp_path / str(n), "one", prompts=n) for n in (1, 2))] == [0, 1]
 

@@ -4,7 +4,7 @@ from statistics import median
 
 import pytest
 
-from harness.commands.model_run import largest_part, measured_lines, worst_lines
+from harness.commands.model_run import largest_part, predictions_by_target, worst_lines
 from harness.load_results import load_results
 from harness.speedup_model import presets
 from harness.speedup_model.batch_speedup import block_drafter
@@ -122,7 +122,9 @@ def test_the_largest_part_of_a_residual_is_named():
 
 def test_only_the_targets_that_a_preset_is_for():
     """The paper has Qwen3-8B and Qwen3-4B; each is predicted by its own sizes."""
-    both, one = (measured_lines("paper", target, "h100", 512) for target in ("", "qwen3-8b"))
-    assert len(one) == len([line for line in both if "Qwen3-8B" in line["setting"]]) < len(both)
+    paper = load_results("paper")
+    both, one = (predictions_by_target("paper", paper, Question(target=name)) for name in ("", "qwen3-8b"))
+    assert set(both) == {"Qwen3-8B", "Qwen3-4B"}
+    assert one == {"Qwen3-8B": both["Qwen3-8B"]}
     with pytest.raises(UserError, match=r"has no target 'llama-3\.1-8b' .it has Qwen3-"):
-        measured_lines("paper", "llama-3.1-8b", "h100", 512)
+        predictions_by_target("paper", paper, Question(target="llama-3.1-8b"))

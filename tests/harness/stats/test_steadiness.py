@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +72,24 @@ def test_an_idle_or_silent_gpu_is_not_slowed(mask):
     assert steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": mask}], "gpu_others": 0}) == []
 
 
+def test_every_reason_of_a_slowed_gpu_has_its_bit():
+    """nvmlClocksThrottleReasons of nvml.h; all at once, by name."""
+    bits = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "software thermal limit",
+            0x40: "hardware thermal limit", 0x80: "power brake"}  # fmt: skip
+    for bit, text in bits.items():
+        assert steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": hex(bit)}]}) == [
+            f"the GPU was slowed: {text}"
+        ]
+    found = steadiness.busy({"gpu": [{"clocks_throttle_reasons.active": hex(sum(bits))}]})
+    assert found == [f"the GPU was slowed: {text}" for text in sorted(bits.values())]
+
+
+def test_shares_at_their_limit_are_let_pass():
+    still = {"other_cpu": steadiness.OTHER_CPU, "steal": steadiness.STEAL, "gpu_others": 0}
+    assert steadiness.busy(still) == []
+    assert len(steadiness.busy({"other_cpu": 0.11, "steal": 0.021, "load": [1.0]})) == 2
+
+
 @pytest.mark.parametrize("slower", [1.06, 1 / 1.06])
 def test_an_allocation_that_drifted_marks_its_arms(tmp_path, slower):
     """The opening and closing AR say the same tokens, so the drift is known in closed form."""
@@ -96,6 +115,15 @@ def test_drift_pools_the_cells_of_an_allocation():
     opening, closing = 500 / 40, (240 + 308) / 40
     assert steadiness.drifts(lines)["a"] == pytest.approx(math.log(closing / opening))
     assert steadiness.drifts(lines[:2]) == {}
+    assert steadiness.drifts([(Line(0, 10.0), 0.0), (Line(1, 10.0), 20.0)]) == {}  # nothing to divide by
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(1.5, "+50.0 %"), (0.5, "-50.0 %"), (1.031, "+3.1 %")])
+def test_a_drift_is_said_in_per_cent(ratio, said):
+    line = SimpleNamespace(arm="ar", allocation="a", machine=None)
+    (found,) = steadiness.doubts(line, {"a": math.log(ratio)}, {})
+    assert found == f"AR itself moved by {said} from the opening to the closing of a, more than 3 %"
+    assert steadiness.doubts(line, {"a": math.log(1.029)}, {}) == []
 
 
 def test_a_cell_that_was_tried_again_after_the_closing_ar_is_marked(tmp_path):

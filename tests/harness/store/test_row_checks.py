@@ -160,3 +160,14 @@ def test_arrivals_are_those_of_the_answer(stream, changes, text):
     found = defects(row(**{**STREAMED, **changes}), stream=stream)
     assert bool(found) == bool(text)
     assert text in "".join(found)
+
+
+@pytest.mark.parametrize("first", [None, 0.0, 0.5, 1.0, 1.0 + 5e-7, -5e-7])
+def test_a_first_token_may_come_with_the_last_or_at_once(first):
+    """One token is first and last; the readings of the clock are rounded."""
+    assert defects(row(sent_s=0.0, first_token_s=first, done_s=1.0)) == []
+
+
+@pytest.mark.parametrize("first", [1.0 + 2e-6, -2e-6])
+def test_a_first_token_outside_its_request_is_refused(first):
+    assert len(defects(row(sent_s=0.0, first_token_s=first, done_s=1.0))) == 1
