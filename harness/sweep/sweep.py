@@ -82,7 +82,7 @@ class ServerSpec:
     args: tuple[str, ...] = ()  # SGLang's, one word each, added to every arm's command line in order
     environment: dict[str, str] = field(default_factory=dict)  # variables of every server, such as
     # `SGLANG_EXTERNAL_MODEL_PACKAGE`; a PYTHONPATH stands in front of the caller's
-    context_length: int = 8192  # tokens; prompt + answer must fit
+    context_length: int = 8192  # tokens; prompt and answer must fit, and the model must have as much
     start_timeout_s: float = 900.0  # seconds until a server must answer
     request_timeout_s: float = 600.0  # seconds for one answer
 

@@ -82,6 +82,8 @@ def test_configs_are_enough_and_weights_that_are_here_are_looked_at(tmp_path: Pa
         [target.mini.drafters]
         dflash = "dflash"
         dspark = "mini:dspark"
+        [server]
+        context_length = 1024
         [[panel]]
         arms = ["ar", "dflash", "dspark"]
         [panel.sets.mini]
