@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 
 import drafters
@@ -32,6 +31,7 @@ from drafters.model.registry import load_recipe
 from drafters.reference.target import Target
 from drafters.training.contract import Contract
 from drafters.training.trainee import Trainee
+from sglang_specbench.console import Console
 
 MINI = Path(drafters.__file__).parent / "mini"
 MASK = 3

@@ -84,8 +84,9 @@ def _line(where: str, row: dict[str, object]) -> dict[str, object]:
     step, arm = row.get("step"), row.get("arm")
     if not isinstance(step, int) or not isinstance(arm, str):
         raise UserError(f"{where}: step and arm are not a number and a name", REMEDY)
-    numbers = {name: row.get(name, math.nan) for name in (*CURVES, "decoded_blocks")}
-    if odd := [name for name, value in numbers.items() if not isinstance(value, (int, float))]:
+    found = {name: row.get(name) for name in (*CURVES, "decoded_blocks")}
+    numbers = {name: math.nan if value is None else value for name, value in found.items()}
+    if odd := [name for name, value in numbers.items() if not isinstance(value, int | float) or value is True]:
         raise UserError(f"{where}: {odd[0]} is no number", REMEDY)
     return {"step": step, "arm": arm, **numbers}
 

@@ -19,7 +19,7 @@ from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
 Proposal = Literal["none", "argmax", "sampled"]
-DRAFTED, WINDOW = 15, 16  # slots drafted and positions verified by every block arm (paper, Table 4)
+DRAFTED, WINDOW = 15, 16  # slots drafted and positions verified in the paper (Table 4); a checkpoint says its own
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Arm:
     sampling: Proposal = "argmax"  # proposal at temperature > 0
     switch: Switch | None = None
     look: Look | None = None  # None: grey; rows that share a look are told apart by hatching
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # without the width, which is the checkpoint's (`width.flags`)
     env: Mapping[str, str] = field(default_factory=dict)
     argmax_env: Mapping[str, str] = field(default_factory=dict)
     sampled_env: Mapping[str, str] = field(default_factory=dict)
@@ -101,8 +101,6 @@ class Arm:
         return self.sampled_log if proposal == "sampled" else self.argmax_log
 
 
-_DFLASH = ("--speculative-num-draft-tokens", str(WINDOW))
-_DSPARK = ("--speculative-dspark-block-size", str(DRAFTED))
 _GREEDY_DSPARK = {"SGLANG_DSPARK_USE_GREEDY_DRAFT": "1"}
 _SAMPLED_LILICORR = {"SGLANG_ENABLE_LILICORR_SAMPLING": "1", "SGLANG_LILICORR_REQUIRE_SAMPLING": "1"}
 _ANCHOR = "above concurrency 1 a block after a batch change may use a neighbour's anchor row (costs tau only)"
@@ -116,7 +114,6 @@ _DFLASH_ROW = Arm(
     checkpoint="dflash",
     architectures=("DFlashDraftModel",),
     head="_DflashDraftSampler",
-    flags=_DFLASH,
     argmax_log=(r"DFLASH draft greedy head folded",),
     look=Look("#999999", "s"),
 )
@@ -136,7 +133,6 @@ _DFLASH2 = Arm(
     head="_SelectorDraftSampler",
     sampling="sampled",
     switch=Switch("selector", "_selector_sampling_enabled"),
-    flags=_DFLASH,
     argmax_log=(r"DFLASH selector decode folded .*sampling_enabled=True",),
     sampled_log=(r"DFLASH selector decode folded .*sampling_enabled=True",),
     look=Look("#E69F00", "o"),
@@ -164,7 +160,6 @@ _DSPARK_ROW = Arm(
     head="DsparkDraftSampler",
     sampling="sampled",
     switch=Switch("_greedy_draft", "_greedy_draft", sampled=False),
-    flags=_DSPARK,
     argmax_env=_GREEDY_DSPARK,
     argmax_log=(r"DSpark draft proposal \(greedy draft\) folded",),
     sampled_log=(r"DSpark draft proposal \(sampling\) folded",),
@@ -181,7 +176,6 @@ _LILICORR = Arm(
     head="LiLiCorrDraftSampler",
     sampling="sampled",
     switch=Switch("lilicorr", "_lilicorr_sampling_enabled"),
-    flags=_DFLASH,
     sampled_env=_SAMPLED_LILICORR,
     argmax_log=(r"LiLiCorr draft commit: greedy", _FOLDED_LILICORR),
     sampled_log=(r"LiLiCorr draft commit: sampled", _FOLDED_LILICORR),
@@ -194,7 +188,7 @@ def _domino(arm: Arm, pool: int) -> Arm:
     """``arm`` with a pool of ``pool`` candidates shared by the block; 0: the whole vocabulary."""
     return replace(
         arm,
-        flags=(*_DFLASH, "--speculative-domino-candidate-pool-size", str(pool)),
+        flags=("--speculative-domino-candidate-pool-size", str(pool)),
         argmax_log=(r"DFLASH Domino rollout folded", rf"Domino rollout enabled .*candidate pool size={pool}\b"),
         approximations=(f"scores a pool of {pool:,} candidates instead of the vocabulary",) if pool else (),
     )
@@ -256,7 +250,7 @@ _ROWS = (
         name="ngram",
         title="n-gram",
         algorithm="NGRAM",
-        flags=(*_DFLASH, "--speculative-ngram-max-bfs-breadth", "1"),
+        flags=("--speculative-num-draft-tokens", str(WINDOW), "--speculative-ngram-max-bfs-breadth", "1"),
         approximations=("its table keeps every earlier request: rows depend on their order",),
         needs=("cuda",),
     ),

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sglang_specbench import SGLANG_VERSION, __version__
-from sglang_specbench.arms import ARM_PATCHES, DRAFTED, WINDOW, Arm, Proposal
+from sglang_specbench.arms import ARM_PATCHES, Arm, Proposal
 
 KEY = "specbench"
 
@@ -58,11 +58,12 @@ def mismatches(
     device: str,
     dtype: str,
     capacity: int,
+    window: int,
 ) -> list[str]:
     """Why a server with attestation ``seen`` must not be measured as ``arm``; empty when it may.
 
-    ``capacity`` is the most requests in flight, all of which a captured graph must hold. Each reason names the field
-    with the wanted and the seen value.
+    ``capacity`` is the most requests in flight, all of which a captured graph must hold; ``window`` the positions
+    that a block arm verifies, by its checkpoint. Each reason names the field with the wanted and the seen value.
     """
     if not seen:
         return ["no attestation in /server_info: the specbench plugin did not load"]
@@ -79,7 +80,7 @@ def mismatches(
         "verification": "exact",
     }
     if arm.head:
-        wanted |= {"window": WINDOW, "drafted": DRAFTED}
+        wanted |= {"window": window, "drafted": window - 1}
         if device == "cuda":
             wanted |= {"head": arm.head, "head_folded": True}
     reasons = [f"{k}: wanted {v!r}, server says {seen.get(k)!r}" for k, v in wanted.items() if seen.get(k) != v]

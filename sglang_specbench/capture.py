@@ -14,7 +14,7 @@ from sglang_specbench.arms import Arm
 from sglang_specbench.launch import graph_sizes
 
 SIZES_FLAG = "--cuda-graph-bs-decode"
-_ENDS = r"Capture {name} CUDA graph end\. bs=\[([\d, ]*)\]"
+END = r"Capture {name} CUDA graph end\. bs=\[([\d, ]*)\]"
 
 
 def asked_sizes(capacity: int, extra: Sequence[str] = ()) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ def _log_faults(arm: Arm, sizes: list[int], log: str) -> list[str]:
     names = ["target verify" if arm.algorithm else "target decode", *(["draft verify"] if arm.head else [])]
     found = []
     for name in names:
-        ends = re.findall(_ENDS.format(name=name), log)
+        ends = re.findall(END.format(name=name), log)
         captured = [sorted(int(size) for size in text.split(",") if size.strip()) for text in ends]
         if sizes not in captured:
             said = f"for {captured[-1]}" if captured else "never"

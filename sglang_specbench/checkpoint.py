@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sglang_specbench.arms import DRAFTED, WINDOW, Arm
+from sglang_specbench import width
+from sglang_specbench.arms import WINDOW, Arm
 from sglang_specbench.checkpoint_kind import block_drafters, kind, setting
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import open_file, read_object, reading
@@ -49,6 +50,11 @@ def check_config(folder: Path, arm: Arm, target: Path | None) -> None:
         value = setting(config, key)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise UserError(f"{path}: {key}: {str(value)[:80]}, arm {arm.name!r} needs a positive whole number", REMEDY)
+
+
+def window(folder: Path, arm: Arm) -> int:
+    """Positions that ``arm`` verifies a block with the drafter in ``folder``; of no meaning without a block head."""
+    return width.window_of(read_config(folder / "config.json"), arm) or WINDOW
 
 
 def check_target(folder: Path) -> None:
@@ -149,13 +155,12 @@ def _check_rope(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def _check_block(path: Path, config: Mapping[str, Any], arm: Arm) -> None:
-    """DFLASH counts the anchor in block_size, DSPARK does not (SGLang ``speculative_hook.py``)."""
-    wanted = {"DFLASH": WINDOW, "DSPARK": DRAFTED}.get(arm.algorithm)
-    found = setting(config, "block_size")
-    if wanted and found != wanted:
+    if arm.head and width.window_of(config, arm) is None:
+        least, most = width.block_size(arm, 2), width.block_size(arm, width.WIDEST)
+        found = str(setting(config, "block_size"))[:80]
         raise UserError(
-            f"{path}: block_size: {str(found)[:80]}, arm {arm.name!r} is served with {wanted}",
-            f"train with {DRAFTED} drafted slots and write block_size {wanted}",
+            f"{path}: block_size: {found}, arm {arm.name!r} can be served with {least} to {most}",
+            "write the block size that it was trained with",
         )
 
 

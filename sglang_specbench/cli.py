@@ -17,6 +17,8 @@ from sglang_specbench.errors import UserError
 
 COMMANDS = {
     "doctor": "Is this machine fit, what runs here and why not.",
+    "selftest": "Does every arm run here, is it what it says, and is it exact: one page at the end.",
+    "pin": "What another SGLang wheel changes for us, by name.",
     "arms": "The arms: flags, proof demanded, proposals, known approximations.",
     "plan": "Expand a sweep into its cells and launches; --preflight checks their server arguments.",
     "run": "Measure what is missing of a sweep; resumes where it was stopped.",

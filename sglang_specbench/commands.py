@@ -1,12 +1,14 @@
 """The commands ``specbench arms`` and ``specbench doctor``. Both work with the base alone installed."""
 
 import json
-from dataclasses import asdict
+import os
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 from rich.table import Column, Table
 
+from sglang_specbench import toolkit, width
 from sglang_specbench.arms import ARMS, Arm, Proposal, get_arm
 from sglang_specbench.console import Console
 from sglang_specbench.machine import DISK_GB, Machine, inspect_machine, why_not
@@ -29,9 +31,18 @@ def arms(
         Console().print(_details(ARMS[name], machine))
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    build: Annotated[
+        bool, typer.Option("--build", help="Also build the CUDA module that DFLASH servers build when they start.")
+    ] = False,
+) -> None:
     """Is this machine fit, what runs here and why not; exit code 1 if nothing can be served here."""
     machine = inspect_machine()
+    if build and not machine.problems:
+        made = toolkit.build(os.environ, here=bool(machine.gpus))
+        wrong = () if made == "built" else (f"the CUDA module of DFLASH servers: {made}",)
+        machine = replace(machine, toolkit=f"{machine.toolkit or toolkit.report(os.environ)}: {made}", problems=wrong)
     if as_json:
         print(json.dumps(asdict(machine), indent=1))
     else:
@@ -57,6 +68,8 @@ def _details(arm: Arm, machine: Machine) -> Table:
     table = Table(show_header=False, title=f"{arm.name}: {arm.title}")
     table.add_row("checkpoint", f"{arm.checkpoint or 'none'} ({', '.join(arm.architectures) or 'any architecture'})")
     algorithm = ("--speculative-algorithm", arm.algorithm) if arm.algorithm else ()
+    if arm.head:
+        table.add_row("width", f"the checkpoint's block_size, stated by {width.FLAGS[arm.algorithm]}")
     table.add_row("flags", " ".join((*algorithm, *arm.flags)) or "none")
     proposals: tuple[Proposal, ...] = ("argmax", "sampled") if arm.sampling == "sampled" else ("argmax",)
     for proposal in proposals if arm.algorithm else ():
@@ -80,7 +93,7 @@ def _report(machine: Machine) -> None:
     table.add_row(
         "GPUs", "\n".join(machine.gpus) or "none: arms are served on the CPU, in float32, without CUDA graphs"
     )
-    if machine.gpus:
+    if machine.toolkit:
         table.add_row("CUDA toolkit", machine.toolkit)
     table.add_row("CPU", f"{machine.cores} cores, {', '.join(machine.cpu_flags) or 'no AVX2'}")
     low = f" (installing SGLang needs {DISK_GB})" if machine.free_disk_gb < DISK_GB else ""

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from sglang_specbench.errors import UserError
 
 _QUERY = ("name", "memory.total", "driver_version", "compute_cap")
-HOPPER = 90
+HOPPER, AMPERE = 90, 80
+DRIVER = (
+    580  # NVIDIA's CUDA 13.0 release notes, table 2: the oldest driver branch that runs it; torch and nvcc are cu13
+)
 FA3_CAPABILITIES = range(80, 91)  # SGLang 0.5.23, layers/attention/attention_registry.py: "requires SM>=80 and SM<=90"
 
 
@@ -69,6 +72,20 @@ def attention_backend(capability: int) -> str:
     SGLang's own choice on Blackwell (trtllm_mha) needs pages of 16 tokens and more; ours have one.
     """
     return "fa3" if capability in FA3_CAPABILITIES else "flashinfer"
+
+
+def faults(found: tuple[Gpu, ...]) -> list[str]:
+    """Why servers cannot use the GPUs ``found``; empty when they can."""
+    wrong = []
+    for gpu in found:
+        major = gpu.driver.partition(".")[0]
+        if major.isdigit() and int(major) < DRIVER:
+            wrong.append(f"driver {gpu.driver} of {gpu.name} is older than {DRIVER}, the first for CUDA 13: update it")
+        if 0 < gpu.capability < AMPERE:
+            wrong.append(
+                f"{gpu.name} is sm_{gpu.capability}: SGLang's attention in bfloat16 needs sm_{AMPERE} or newer"
+            )
+    return list(dict.fromkeys(wrong))
 
 
 def _lines() -> list[str]:

@@ -87,7 +87,7 @@ def _remembered(memo: Path) -> str | None:
     """The digest in ``memo``; None if it is not there, or damaged: a killed writer or a full disk leaves such."""
     try:
         found = json.loads(memo.read_text())["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str) and _HEX.fullmatch(found) else None
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sglang_specbench.arms import ARMS, Arm, Proposal
+from sglang_specbench import width
+from sglang_specbench.arms import ARMS, WINDOW, Arm, Proposal
 from sglang_specbench.config import from_dict
 from sglang_specbench.device import attention_backend
 
@@ -56,6 +57,7 @@ class Launch:
     seed: int
     concurrency: int = 1  # the most requests that will be in flight; graphs are captured up to it
     context_length: int = 8192  # tokens, prompt and answer
+    window: int = WINDOW  # positions verified a block, by the drafter's checkpoint; of no meaning without a block head
     capability: int = 90  # compute capability of the GPU (90 is 9.0): the attention backend follows it
     extra: tuple[
         str, ...
@@ -100,7 +102,8 @@ class Launch:
             return ()
         draft = ("--speculative-draft-model-path", self.draft) if self.draft else ()
         backend = ("--speculative-draft-attention-backend", "torch_native") if self.device == "cpu" else ()
-        return ("--speculative-algorithm", arm.algorithm, *draft, *backend, *arm.flags)
+        stated = (*width.flags(arm, self.window), *arm.flags)
+        return ("--speculative-algorithm", arm.algorithm, *draft, *backend, *stated)
 
 
 def own_variables() -> frozenset[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sglang_specbench import SGLANG_VERSION, toolkit
 from sglang_specbench.arms import Arm
-from sglang_specbench.device import gpus
+from sglang_specbench.device import faults, gpus
 
 SERVE_HINT = "pip install 'sglang-specbench[serve]'"
 DISK_GB = 12  # SGLang with what it brings is 11 GB
@@ -58,7 +58,7 @@ def inspect_machine() -> Machine:
         cpu_flags=_cpu_flags(),
         cores=len(os.sched_getaffinity(0)),
         free_disk_gb=shutil.disk_usage(Path.cwd()).free >> 30,
-        problems=tuple(_problems(versions, plugin)),
+        problems=(*_problems(versions, plugin), *faults(found)),
     )
 
 
@@ -66,12 +66,16 @@ def why_not(arm: Arm, machine: Machine) -> str:
     """Why ``arm`` cannot be served on ``machine``; empty when it can."""
     if machine.problems:
         return machine.problems[0]
-    unsupplied = [text for need, text in _UNSUPPLIED.items() if need in arm.needs]
-    if unsupplied:
-        return f"not wired: needs {unsupplied[0]}"
+    if lacking := unsupplied(arm):
+        return lacking
     if "cuda" in arm.needs and not machine.gpus:
         return "needs a CUDA GPU"
     return ""
+
+
+def unsupplied(arm: Arm) -> str:
+    """What ``arm`` needs and no sweep can give it, on any machine; empty for all others."""
+    return next((f"not wired: needs {text}" for need, text in _UNSUPPLIED.items() if need in arm.needs), "")
 
 
 def _problems(versions: dict[str, str | None], plugin: str | None) -> list[str]:

@@ -16,9 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sglang_specbench.atomic_file import whole
+from sglang_specbench.device import HOPPER
+from sglang_specbench.launch import STAND_IN
 
 CACHE = Path.home() / ".cache" / "specbench"
 DEFAULT = Path("/usr/local/cuda")
+MODULE, BUILD_S = "sglang_specbench.serving.jit_module", 900
 
 
 def environment(base: Mapping[str, str]) -> dict[str, str]:
@@ -47,6 +50,22 @@ def report(base: Mapping[str, str]) -> str:
         return "not fit: none found; pip install 'sglang-specbench[serve]' brings one"
     wrong = faults(found)
     return f"not fit: {'; '.join(wrong)}" if wrong else f"{found}, CUDA {_nvcc_version(found / 'bin/nvcc')}"
+
+
+def build(base: Mapping[str, str], here: bool) -> str:
+    """``built``, or why the module that a server builds at start cannot be; a minute, the first time.
+
+    Without a GPU ``here`` it is built for a Hopper that is not.
+    """
+    made, command = environment(base), [sys.executable, "-m", MODULE, *([] if here else [str(HOPPER)])]
+    if not here:
+        made["PYTHONPATH"] = os.pathsep.join((str(STAND_IN), base.get("PYTHONPATH", "")))
+    try:
+        done = subprocess.run(command, env=made, capture_output=True, text=True, check=False, timeout=BUILD_S)
+    except subprocess.TimeoutExpired:
+        return f"not built within {BUILD_S} s"
+    last = [line for line in (done.stdout or done.stderr).splitlines() if line.strip()][-1:]
+    return last[0] if last else f"not built: exit code {done.returncode}"
 
 
 def home(base: Mapping[str, str]) -> Path | None:

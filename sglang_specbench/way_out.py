@@ -36,7 +36,7 @@ def leave(error: BaseException) -> int:
     closed = isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError)
     if isinstance(error, SystemExit) and not closed:
         return _code_of(error)
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError":  # asyncio's is slow to import
         return STOPPED
     if closed:  # click makes a SystemExit(1) of it
         _close_stdout()

@@ -14,12 +14,14 @@ from safetensors import safe_open
 from drafters.checkpoints.config_checks import config_findings
 from drafters.model.finding import Finding
 from drafters.model.tensor_shapes import expected
+from sglang_specbench.checkpoint import TENSORS_BYTES
 from sglang_specbench.checkpoint import read_config as read_config_file
 from sglang_specbench.checkpoint_kind import kind
 from sglang_specbench.errors import UserError
-from sglang_specbench.foreign_file import reading
+from sglang_specbench.foreign_file import open_file, reading
 
 _PREFIXES = ("model.", "module.", "_orig_mod.", "draft_model.")
+_AGAIN = "export the checkpoint again"
 _BORROWED = ("embed_tokens.", "lm_head.")
 
 
@@ -48,6 +50,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def _tensor_findings(folder: Path, shapes: dict[str, tuple[int, ...]], head: str) -> Iterator[Finding]:
     stored: dict[str, Path] = {}
     for path in sorted(folder.glob("*.safetensors")):
+        open_file(path, TENSORS_BYTES, _AGAIN).close()
         with _open(path) as file:
             for name in file.keys():  # noqa: SIM118 (not a dict)
                 stored[name] = path
@@ -59,12 +62,12 @@ def _tensor_findings(folder: Path, shapes: dict[str, tuple[int, ...]], head: str
     for name in sorted(stored.keys() - shapes.keys()):
         yield Finding(name, _why_unexpected(name), f"not a tensor of {head}: rename or delete it")
     for name in sorted(shapes.keys() & stored.keys()):
-        with _open(stored[name]) as file:
+        with reading(stored[name], _AGAIN, f"{name} cannot be read"), _open(stored[name]) as file:
             yield from _one(name, shapes[name], file)
 
 
 def _open(path: Path) -> Any:
-    with reading(path, "export the checkpoint again", "not a safetensors file"):
+    with reading(path, _AGAIN, "not a safetensors file"):
         return safe_open(path, framework="pt")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from drafters.model.finding import Config, Finding, is_count
 from drafters.model.registry import package, submodule
-from sglang_specbench.arms import DRAFTED, WINDOW
+from sglang_specbench import width
 from sglang_specbench.checkpoint_kind import block_drafters, kind, row, setting
 
 
@@ -64,14 +64,13 @@ def _mask(config: Config) -> Iterator[Finding]:
 
 
 def _block(config: Config) -> Iterator[Finding]:
-    block = setting(config, "block_size")
-    anchor = package(kind(config)).Settings.counts_anchor
-    wanted, counts = (WINDOW, "slots, the anchor's too") if anchor else (DRAFTED, "drafted tokens")
-    if block != wanted:
+    if width.window_of(config, row(kind(config))) is None:
+        anchor = package(kind(config)).Settings.counts_anchor
+        counts = "slots, the anchor's too" if anchor else "drafted tokens"
         yield Finding(
             "block_size",
-            f"{block!r}: every arm drafts {DRAFTED} tokens, and for this architecture block_size counts {counts}",
-            f"train and export with block_size {wanted}",
+            f"{setting(config, 'block_size')!r}: no width that can be served; for this architecture it counts {counts}",
+            "write the block size that it was trained with",
         )
 
 

@@ -17,8 +17,9 @@ from torch import Tensor
 from drafters.checkpoints.check import check
 from drafters.lilicorr.head import served
 from drafters.training import provenance
-from drafters.training.checkpoint import latest, load_arm, said_of
+from drafters.training.checkpoint import REMEDY, latest, load_arm, said_of
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 
 
 def save(
@@ -51,9 +52,11 @@ def export_run(run: Path, arm: str, folder: Path, *, best: bool = False) -> None
     """
     run = run / arm if (run / arm).is_dir() else run
     state_folder = run / "best" if best else latest(run)
-    state = load_arm(state_folder, arm)
+    state, path = load_arm(state_folder, arm, *(["state"] if best else [])), state_folder / f"{arm}.pt"
     said = state["state"] if best else said_of(state_folder)
-    save(folder, *_served(state), _known(arm, said))
+    with reading(path, REMEDY, "does not fit this arm"):
+        served_as, known = _served(state), _known(arm, said)
+    save(folder, *served_as, known)
 
 
 def _served(state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:

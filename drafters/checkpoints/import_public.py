@@ -19,8 +19,10 @@ from torch import Tensor
 from drafters.checkpoints.check import read_config
 from drafters.checkpoints.speculators_config import from_speculators, is_speculators
 from sglang_specbench.arms import ARMS
+from sglang_specbench.checkpoint import REMEDY, TENSORS_BYTES
 from sglang_specbench.checkpoint_kind import setting
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import open_file, reading
 
 _RENAMES = (
     (r"^(module\.|_orig_mod\.|draft_model\.|model\.)+", ""),  # wrappers of DDP, torch.compile and trainers
@@ -33,6 +35,7 @@ _RENAMES = (
     (r"^lilicorr\.layers\.(\d+)\.mlp\.0\.", r"lilicorr.layers.\1.mlp.up_proj."),
     (r"^lilicorr\.layers\.(\d+)\.mlp\.2\.", r"lilicorr.layers.\1.mlp.down_proj."),
 )
+TYPES = "each field must be of the type that transformers writes"
 _BORROWED = ("embed_tokens.weight", "lm_head.weight")
 _CONSTANT = re.compile(r"(^|\.)(rotary_emb|inv_freq)\b")
 _TARGETS = re.compile(r"^verifier_(lm_head|norm)\.")  # speculators: frozen copies, used in training alone
@@ -64,7 +67,7 @@ def import_checkpoint(folder: Path, target: Path | None = None) -> Imported:
     tensors: dict[str, Tensor] = {}
     dropped: Counter[str] = Counter()
     for path in paths:
-        for name, value in load_file(path).items():
+        for name, value in _load(path).items():
             new = rename(name)
             if reason := _dropped(new, value, f"{path}: {name}", target):
                 dropped[reason] += 1
@@ -74,9 +77,25 @@ def import_checkpoint(folder: Path, target: Path | None = None) -> Imported:
             if new in tensors:
                 raise UserError(f"{path}: two tensors become {new!r}", "the checkpoint mixes two forms")
             tensors[new] = value.to(torch.bfloat16).contiguous()
-    if is_speculators(config):
-        config = from_speculators(config, str(folder), _layers(target))
-    return Imported(_config(config, tensors), tensors, dict(dropped))
+    with reading(folder / "config.json", TYPES, "a field is missing or of another type"):
+        _refuse_unserved(config, str(folder))
+        if is_speculators(config):
+            config = from_speculators(config, str(folder), _layers(target))
+        return Imported(_config(config, tensors), tensors, dict(dropped))
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    with reading(path, REMEDY, "not a safetensors file"):
+        open_file(path, TENSORS_BYTES, REMEDY).close()
+        return load_file(path)
+
+
+def _refuse_unserved(config: dict[str, Any], where: str) -> None:
+    """Options of ModelOpt's exporter that SGLang 0.5.23 does not read: it would serve another function."""
+    nested = config.get("dflash_config") or {}
+    for key, words in (("use_swa", "a sliding window"), ("attention_sink_bias", "attention sinks")):
+        if nested.get(key):
+            raise UserError(f"{where}: dflash_config.{key}: SGLang 0.5.23 does not serve {words}", "train without")
 
 
 def _layers(target: Path | None) -> dict[str, Any]:
@@ -122,7 +141,7 @@ def _target_tensor(target: Path, name: str) -> Tensor:
     """The target's embedding or head (its embedding, when the two are tied)."""
     found = {}
     for path in sorted(target.glob("*.safetensors")):
-        with safe_open(path, framework="pt") as file:
+        with reading(path, REMEDY, "not a safetensors file"), safe_open(path, framework="pt") as file:
             for key in file.keys():  # noqa: SIM118 (not a dict)
                 if key.endswith(("embed_tokens.weight", "lm_head.weight")):
                     found[key.removeprefix("model.")] = file.get_tensor(key)
@@ -141,6 +160,9 @@ def _config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         config["dflash_config"] = {**config.get("dflash_config", {}), "projector_type": "domino"}
     elif "markov_head.markov_w1.weight" in tensors:
         config = _dspark_config(config, tensors)
+    nested = config.get("dflash_config") or {}
+    if "causal" in nested:  # ModelOpt's word for all layers
+        config["is_causal"] = bool(nested["causal"])
     if config.get("is_causal") is None and "sliding_attention" not in (config.get("layer_types") or ()):
         config["is_causal"] = False  # what SGLang assumes of full attention: said, not changed
     if "rope_theta" not in config and config.get("rope_parameters"):

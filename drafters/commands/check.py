@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from sglang_specbench.checkpoint import read_config, window
+from sglang_specbench.checkpoint_kind import kind, row
 from sglang_specbench.console import Console
 from sglang_specbench.models import folder_of
 
@@ -22,7 +24,8 @@ def check(
     findings = findings_of(folder, folder_of(target, "check: --target", weights=False) if target else None)
     console = Console()
     if not findings:
-        console.print(f"{folder}: nothing wrong")
+        arm = row(kind(read_config(folder / "config.json")))
+        console.print(f"{folder}: nothing wrong; {arm.checkpoint}, {window(folder, arm) - 1} tokens drafted a block")
         return
     table = Table("where", "what is wrong", "remedy", title=str(folder))
     for finding in findings:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
-from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 from sglang_specbench.models import folder_of
 
 CONCURRENCY = {"cuda": 64, "cpu": 8}  # where no server is named, it is started for so many
@@ -41,17 +42,15 @@ def generate(
     named = SAMPLE if prompts == "sample" else Path(prompts)
     conversations = read_conversations(named) if prompts else nemotron.stream(limit=limit)
     folder = folder_of(target, "generate: --target", weights=not server)
-    try:
+    with reading(f"generate: --target {target}", "bring its tokenizer files too", "no tokenizer there"):
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
-    except (OSError, ValueError):
-        raise UserError(f"generate: --target {target}: no tokenizer there", "bring its tokenizer files too") from None
     flight = concurrency or (64 if server else CONCURRENCY[detect_device()])
     said = "{task.fields[done]} answered ({task.fields[cut]} cut at the token limit), {task.fields[failed]} failed"
     columns = (SpinnerColumn(), TextColumn(said, markup=False))
     counts: dict[str, Any] = {"done": 0, "failed": 0, "cut": 0}
     with (
         contextlib.nullcontext(server) if server else serving(target, flight) as url,
-        Progress(*columns, TimeElapsedColumn()) as progress,
+        Progress(*columns, TimeElapsedColumn(), console=Console(goes_on=True)) as progress,
     ):
         task = progress.add_task("", total=None, done=0, failed=0, cut=0)
 

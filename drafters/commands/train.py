@@ -11,6 +11,7 @@ from sglang_specbench.checkpoint_kind import block_drafters
 from sglang_specbench.config import near_name
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 from sglang_specbench.models import folder_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def train(
         recipe = load_recipe(name, recipes / f"{name}.toml" if recipes else None)
         for problem in oversized(recipe, model) if first else ():
             typer.echo(f"warning: {name}: {problem} (--scaled derives recipes of its size)", err=True)
-    tokenizer = AutoTokenizer.from_pretrained(model)
+    with reading(f"train: --target {target}", "bring its tokenizer files too", "no tokenizer there"):
+        tokenizer = AutoTokenizer.from_pretrained(model)
     read = read_corpus(corpus, tokenizer, terms.length)
     evaluated = read_corpus(held_out, tokenizer, terms.length).samples if held_out else []
     terms.steps(len(read.samples))  # refuses a corpus smaller than a batch before the weights are loaded
@@ -77,10 +79,12 @@ def train(
         return
     device = _device()
     dtype = torch.bfloat16 if terms.precision == "bf16" else torch.float32
+    with reading(f"train: --target {target}", "is it a whole causal language model?", "cannot be loaded"):
+        loaded = Target.load(model, dtype, device)
     run = Run(
         folder=folder,
         contract=terms,
-        target=Target.load(model, dtype, device),
+        target=loaded,
         target_digest=weights_digest(model),
         samples=read.samples,
         held_out=evaluated,

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sglang_specbench.foreign_file import reading
+
 _MARK = re.compile("\ue000(\\d+)\ue001")  # private-use characters: in no template and no message
 _TRIMS = (str, str.strip, str.lstrip, str.rstrip, lambda text: text.lstrip("\n"))
 
@@ -43,4 +45,5 @@ def _as_rendered(content: str, after: str, text: str, cursor: int) -> str:
 
 
 def _render(messages: Sequence[dict[str, str]], tokenizer: Any) -> str:
-    return str(tokenizer.apply_chat_template(list(messages), tokenize=False, enable_thinking=False))
+    with reading("the target's chat template", "give the target one that takes these turns", "fails"):
+        return str(tokenizer.apply_chat_template(list(messages), tokenize=False, enable_thinking=False))

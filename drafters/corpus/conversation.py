@@ -12,6 +12,8 @@ from typing import Any, NotRequired, TypedDict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_lines
 
+REMEDY = 'write {"id", "category", "messages": [{"role", "content"}]}'
+
 
 class Message(TypedDict):
     """One turn."""
@@ -48,15 +50,24 @@ class Conversation:
     @classmethod
     def from_row(cls, row: dict[str, Any], where: str) -> "Conversation":
         """`UserError` naming ``where`` when ``row`` lacks a key or a message has no role or text."""
-        try:
-            messages = tuple({"role": m["role"], "content": m["content"]} for m in row["messages"])
-            exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
-            return cls(str(row["id"]), str(row.get("category", "")), messages, exact, bool(row.get("cut")))
-        except (KeyError, TypeError) as error:
-            raise UserError(
-                f"{where}: not a conversation: {error!r}",
-                'write {"id", "category", "messages": [{"role", "content"}]}',
-            ) from None
+        messages = row.get("messages")
+        if not isinstance(messages, list) or not all(map(_is_message, messages)):
+            raise UserError(f"{where}: messages: expected a list of objects with a role and a content of text", REMEDY)
+        if not isinstance(row.get("id"), str | int):
+            raise UserError(f"{where}: id: expected text, got {row.get('id')!r:.80}", REMEDY)
+        if "output_ids" in row and not (_is_ids(row.get("prompt_ids")) and _is_ids(row["output_ids"])):
+            raise UserError(f"{where}: prompt_ids, output_ids: expected lists of token ids", REMEDY)
+        exact = (row["prompt_ids"], row["output_ids"]) if "output_ids" in row else None
+        said = tuple({"role": m["role"], "content": m["content"]} for m in messages)
+        return cls(str(row["id"]), str(row.get("category", "")), said, exact, bool(row.get("cut")))
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("role", "content"))
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(item) is int and 0 <= item < 1 << 31 for item in value)
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

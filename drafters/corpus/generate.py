@@ -16,10 +16,14 @@ import aiohttp
 
 from drafters.corpus.conversation import Conversation, read_rows
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import decoded, json_value
+from sglang_specbench.growing_file import cut_torn_line
 
 NEW_TOKENS = 4096
 TRIES = 3  # a restarting server refuses connections for a while
 PAUSE_S = 5.0
+ANSWER_S = 3600.0  # of one answer, the wait for others included: a hung server must not hold the corpus for ever
+ANSWER_BYTES = 64 << 20
 
 
 def regenerate(
@@ -51,7 +55,7 @@ def _keep_answered(output: Path) -> set[str]:
     """Ids of the rows of ``output`` that hold an answer; the others, and the torn last line of a killed run, go."""
     if not output.is_file():
         return set()
-    _mend(output)
+    cut_torn_line(output)
     kept, rows = list[str](), 0
     part = output.with_name(f"{output.name}.part")
     with part.open("w", encoding="utf-8") as handle:
@@ -64,13 +68,6 @@ def _keep_answered(output: Path) -> set[str]:
     return set(kept)
 
 
-def _mend(output: Path) -> None:
-    """Cut off the half-written last line of a killed run."""
-    whole = output.read_bytes()
-    if not whole.endswith(b"\n"):
-        output.write_bytes(whole[: whole.rfind(b"\n") + 1])
-
-
 async def _run(
     conversations: Iterable[Conversation],
     output: Path,
@@ -79,7 +76,7 @@ async def _run(
     concurrency: int,
     on_done: Callable[[dict[str, Any]], None],
 ) -> None:
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+    timeout = aiohttp.ClientTimeout(total=ANSWER_S, sock_connect=10)
     async with aiohttp.ClientSession(server, timeout=timeout) as session:
         answerer = Answerer(session, tokenizer, await _room(session, server))
         done = _keep_answered(output)
@@ -95,13 +92,17 @@ async def _room(session: aiohttp.ClientSession, server: str) -> int:
     try:
         async with session.get("/server_info") as reply:
             reply.raise_for_status()
-            return int((await reply.json())["max_req_input_len"])
+            room = (await _object(reply, "/server_info")).get("max_req_input_len")
     except aiohttp.ClientConnectorError:
         raise UserError(
             f"--server {server}: nothing listens there", "leave it out, or: specbench serve TARGET"
         ) from None
-    except (aiohttp.ClientError, TimeoutError, KeyError) as error:
+    except (aiohttp.ClientError, TimeoutError, ValueError, UserError) as error:  # ValueError: a URL that is none
         raise UserError(f"--server {server}: no SGLang there ({error!r})", "start it with the target first") from None
+    if type(room) is not int or room < 1:
+        hint = "start it with the target first"
+        raise UserError(f"--server {server}: no SGLang there: max_req_input_len is {room!r:.80}", hint)
+    return int(room)
 
 
 async def _work(
@@ -111,11 +112,40 @@ async def _work(
         row: dict[str, Any] = {"id": conversation.id, "category": conversation.category}
         try:
             row |= await answerer.answer(conversation)
-        except (aiohttp.ClientError, TimeoutError, NoRoomError, NothingAskedError) as error:
+        except (aiohttp.ClientError, TimeoutError, NoRoomError, NothingAskedError, UserError) as error:
             row["error"] = str(error) or repr(error)
         handle.write(json.dumps(row, ensure_ascii=False) + "\n")
         handle.flush()
         on_done(row)
+
+
+async def _object(reply: aiohttp.ClientResponse, where: str) -> dict[str, Any]:
+    """The JSON object of an answer; `UserError` if it is none, or too large."""
+    data = bytearray()
+    async for part in reply.content.iter_chunked(1 << 16):
+        data += part
+        if len(data) > ANSWER_BYTES:
+            raise UserError(f"{where}: an answer of more than {ANSWER_BYTES:,} bytes")
+    value = json_value(decoded(bytes(data), where), where)
+    if not isinstance(value, dict):
+        raise UserError(f"{where} answered without an object: {value!r:.80}")
+    return value
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """``answer`` if its text, ids and end are of their types; `UserError` names the one that is not."""
+    meta = answer.get("meta_info")
+    finish = meta.get("finish_reason") if isinstance(meta, dict) else None
+    ids = answer.get("output_ids")
+    good = {
+        "text": isinstance(answer.get("text"), str),
+        "output_ids": isinstance(ids, list) and all(type(i) is int and 0 <= i < 1 << 31 for i in ids),
+        "meta_info.finish_reason": isinstance(finish, dict) and finish.get("type") != "abort",
+    }
+    for key, fits in good.items():
+        if not fits:
+            raise UserError(f"/generate answered with another {key} than SGLang 0.5.23 gives")
+    return answer
 
 
 class NoRoomError(Exception):
@@ -157,7 +187,7 @@ class Answerer:
                 message = {"role": "assistant", "content": reply["text"]}
                 row |= {"prompt_ids": prompt, "output_ids": reply["output_ids"]}
                 answers += 1
-                cut += reply.get("meta_info", {}).get("finish_reason", {}).get("type") == "length"
+                cut += reply["meta_info"]["finish_reason"].get("type") == "length"
             history.append(message)
         if answers > 1:
             del row["prompt_ids"], row["output_ids"]
@@ -173,8 +203,7 @@ class Answerer:
                 "/generate", json={"input_ids": prompt, "sampling_params": sampling}
             ) as response:
                 response.raise_for_status()
-                reply: dict[str, Any] = await response.json()
-                return reply
+                return _checked(await _object(response, "/generate"))
         except aiohttp.ClientConnectionError:
             if tries == 1:
                 raise

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from drafters.corpus.conversation import Conversation
+from sglang_specbench.foreign_file import reading
 
 DATASET = "nvidia/Nemotron-Post-Training-Dataset-v2"
 SPLITS = ("code", "math", "stem", "chat")
@@ -23,12 +24,14 @@ def stream(splits: tuple[str, ...] = SPLITS, limit: int | None = None, **source:
 
     source = {"path": DATASET, **source}
     for split in splits:
-        rows = datasets.load_dataset(split=split, streaming=True, **source)
+        with reading(f"{source['path']}[{split}]", "is the hub within reach? --prompts reads a file"):
+            rows = datasets.load_dataset(split=split, streaming=True, **source)
         for number, row in enumerate(islice(rows, limit)):
             yield conversation({"category": split, **row}, f"{source['path']}[{split}] row {number}")
 
 
 def conversation(row: dict[str, Any], where: str) -> Conversation:
     """A row with ``uuid`` and ``messages``; turns before the first user turn are kept only when they say something."""
-    messages = [m for m in row["messages"] if m["role"] != "system" or m["content"].strip()]
-    return Conversation.from_row({"id": row["uuid"], "category": row["category"], "messages": messages}, where)
+    with reading(where, "check its columns: uuid, category, messages", "not a row of this data set"):
+        messages = [m for m in row["messages"] if m["role"] != "system" or m["content"].strip()]
+        return Conversation.from_row({"id": row["uuid"], "category": row["category"], "messages": messages}, where)

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from drafters.model.finding import is_count
 from drafters.model.registry import package
 from sglang_specbench.arms import DRAFTED
+from sglang_specbench.checkpoint import MOST_LAYERS
 from sglang_specbench.checkpoint_kind import kind, setting
 from sglang_specbench.config import from_dict, near_name
 from sglang_specbench.errors import UserError
@@ -64,6 +66,14 @@ class DrafterConfig:
             raise ValueError(
                 f"mask_token_id {self.mask_token_id} is no row of the embedding: name one below {self.vocab_size}"
             )
+        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+                     "intermediate_size", "vocab_size", "block_size"):  # fmt: skip
+            if not 0 < getattr(self, name) < 1 << 31:
+                raise ValueError(f"{name} {getattr(self, name)} is no size: write 1 or more")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise ValueError("num_key_value_heads does not divide num_attention_heads: choose a divisor")
+        if not self.target_layer_ids or min(self.target_layer_ids) < 0:
+            raise ValueError("target_layer_ids: no layers, or negative ones: name layers of the target from 0 on")
         if max(self.target_layer_ids) > self.num_target_layers - 2:
             raise ValueError(
                 f"target_layer_ids: SGLang captures no layer after {self.num_target_layers - 2}: name layers up to it"
@@ -99,9 +109,13 @@ class DrafterConfig:
         for key in model:
             if key not in fields | own:
                 raise UserError(f"{arm}: unknown model setting {key!r}", near_name(key, fields | own))
-        layers = target["num_hidden_layers"]
+        layers: Any = target.get("num_hidden_layers")
+        given: dict[str, Any] = {"num_hidden_layers": num_hidden_layers, "the target's num_hidden_layers": layers}
+        for name, count in given.items():
+            if not is_count(count) or count > MOST_LAYERS:
+                raise UserError(f"{arm}: {name}: {str(count)[:80]} is no number of layers", f"1 to {MOST_LAYERS:,}")
         values = {
-            **{name: target[name] for name in _COPIED},
+            **{name: target[name] for name in _COPIED if name in target},
             "rope_theta": _rope_theta(target),
             "block_size": DRAFTED + settings.counts_anchor,
             "target_layer_ids": default_layer_ids(num_hidden_layers, layers),
@@ -166,7 +180,10 @@ def _rope_theta(config: Mapping[str, Any]) -> float:
     nested = config.get("rope_parameters") or {}
     if "rope_theta" not in config and "rope_theta" not in nested:
         raise UserError("config.json: no rope_theta", "write the value that the model was trained with")
-    return float(config["rope_theta"] if "rope_theta" in config else nested["rope_theta"])
+    value = config["rope_theta"] if "rope_theta" in config else nested["rope_theta"]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"config.json: rope_theta: expected a number, got {str(value)[:80]}", "write it as trained")
+    return float(value)
 
 
 def _build(values: dict[str, Any], where: str) -> DrafterConfig:

@@ -58,9 +58,11 @@ def load_recipe(arm: str, path: Path | None = None) -> Recipe:
     module = package(arm)
     path = path or Path(str(module.__file__)).with_name("recipe.toml")
     tables = load_toml(path)
-    for name in tables:
+    for name, table in tables.items():
         if name not in ("model", "loss", "conv"):
             raise UserError(f"{path}: unknown table [{name}]", near_name(name, ("model", "loss", "conv")))
+        if not isinstance(table, Mapping):
+            raise UserError(f"{path}: {name}: expected a table, got {str(table)[:80]}", f"write [{name}]")
     weights = from_dict(module.Weights, tables.get("loss", {}), f"{path}: [loss]")
     conv = tables.get("conv", {}) if arm.endswith(_CONV) else {}
     if arm.endswith(_NO_CONV):

@@ -6,6 +6,7 @@ generator need no record: they are functions of the seed and the step.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +15,14 @@ from typing import Any
 
 import torch
 
+from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_value, open_file, read_object, reading
 
-_NAME = "step-{:07d}"
+_NAME, _STATE = "step-{:07d}", re.compile(r"step-\d{7,12}")
+STATE_BYTES = 1 << 40  # of one arm
+REMEDY = "delete this state: the one before it is used, or training starts anew"
+KINDS = {"config": dict, "drafter": dict, "optimiser": dict, "state": dict}  # of what an arm's file may hold
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,12 @@ def load_best(run: Path, arm: str) -> Best:
     """Step and tau of the best weights kept so far."""
     if not (run / "best" / f"{arm}.pt").is_file():
         return Best()
-    said = load_arm(run / "best", arm)["state"]
-    return Best(said["step"], said["decoded_tau"])
+    return best_of(load_arm(run / "best", arm, "state")["state"], run / "best" / f"{arm}.pt")
+
+
+def best_of(said: dict[str, Any], where: Path) -> Best:
+    """Step and tau that the file ``where`` says of itself."""
+    return from_dict(Best, {"step": said.get("step"), "tau": said.get("decoded_tau")}, str(where))
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
@@ -73,13 +83,19 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 def said_of(state: Path) -> dict[str, Any]:
     """Step, identity and provenance of a state."""
-    said: dict[str, Any] = json.loads((state / "state.json").read_text(encoding="utf-8"))
+    path = state / "state.json"
+    said = read_object(path, REMEDY)
+    step, provenance = said.get("step"), said.get("provenance", {})
+    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise UserError(f"{path}: step: expected a whole number, got {step!r:.80}", REMEDY)
+    if not isinstance(provenance, dict):
+        raise UserError(f"{path}: provenance: expected an object", REMEDY)
     return said
 
 
 def states(run: Path) -> list[Path]:
     """Complete states of ``run``, oldest first."""
-    return sorted(run.glob("step-*"))
+    return sorted(path for path in run.glob("step-*") if _STATE.fullmatch(path.name))
 
 
 def arms_of(run: Path) -> list[str]:
@@ -97,13 +113,26 @@ def latest(run: Path) -> Path:
     return found[-1]
 
 
-def load_arm(state: Path, arm: str) -> dict[str, Any]:
-    """Config, drafter and optimiser of ``arm``, on the CPU; `UserError` naming the arms there are if it is not one."""
+def load_arm(state: Path, arm: str, *needed: str) -> dict[str, Any]:
+    """Config, drafter and ``needed`` (optimiser or state) of ``arm``, on the CPU.
+
+    `UserError` naming the arms there are if it is not one, or what of its file cannot be used.
+    """
     path = state / f"{arm}.pt"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in state.glob("*.pt")))
         raise UserError(f"{state}: no arm {arm!r}", f"it holds {known}")
-    return torch.load(path, map_location="cpu", weights_only=True)
+    with open_file(path, STATE_BYTES, REMEDY) as handle, reading(path, REMEDY, "not a training state"):
+        found = torch.load(handle, map_location="cpu", weights_only=True)
+    for key in ("config", "drafter", *needed):
+        if not isinstance(found, dict) or not isinstance(found.get(key), KINDS[key]):
+            raise UserError(f"{path}: {key} is missing or of another type", REMEDY)
+    for key in {"config", "state"} & found.keys():
+        with reading(path, REMEDY, f"{key} holds more than JSON"):
+            found[key] = json_value(json.dumps(found[key]), str(path), REMEDY)
+    if not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found["drafter"].items()):
+        raise UserError(f"{path}: drafter holds something that is no tensor", REMEDY)
+    return found
 
 
 def resume_step(state: Path, identity: dict[str, str]) -> int:

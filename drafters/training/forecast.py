@@ -5,7 +5,6 @@ one arm holds at a time. Activations and logits come on top and are not forecast
 per cent of a rate measured here, a guess that real runs correct (``tokens_per_s`` in metrics.jsonl).
 """
 
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from drafters.model.config import DrafterConfig
 from drafters.model.registry import load_recipe
 from drafters.model.tensor_shapes import expected
 from drafters.training.contract import Contract
+from sglang_specbench.checkpoint import read_config
 
 _EFFICIENCY = 0.4  # of the measured rate of one large product
 _GB = 1e9
@@ -28,7 +28,7 @@ def forecast(
     contract: Contract, target: Path, samples: Sequence[Sample], recipes: Path | None, mask: int, *, one_by_one: bool
 ) -> str:
     """Lines of text; ``target`` is a folder of which config.json and file sizes are read."""
-    config = json.loads((target / "config.json").read_text(encoding="utf-8"))
+    config = read_config(target / "config.json")
     sizes = {arm: _parameters(arm, config, recipes, mask) for arm in contract.arms}
     largest, total, steps = max(sizes.values()), sum(sizes.values()), contract.steps(len(samples))
     held = largest if one_by_one else total

@@ -8,7 +8,7 @@ Runs alone or under ``torchrun``: ranks share each step's samples.
 import hashlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from drafters.training.sample_order import Order
 from drafters.training.start import start
 from drafters.training.trainee import NotFiniteError, Trainee, metrics, world
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import reading
 
 REPORT_EVERY = 20  # steps
 
@@ -88,6 +89,7 @@ class Training:
         if contract.frozen_backbone and not run.backbone:
             raise UserError("frozen_backbone: no --backbone, so it would stay as drawn", "name a trained checkpoint")
         self.steps = contract.steps(len(run.samples))
+        _require_in_vocabulary((*run.samples, *run.held_out), len(run.target.embedding_VH))
         self.order = Order([len(s.ids_S) for s in run.samples], contract.batch, contract.seed)
         self.trainees = [trainee(run, arm) for arm in contract.arms]
         self.collator = Collator(run.samples, run.target, self._layer_ids(), contract.anchors, contract.seed)
@@ -202,10 +204,11 @@ class Training:
             return 0
         step = training_state.resume_step(found[-1], self.identity)
         for t in self.trainees:
-            state = training_state.load_arm(found[-1], t.arm)
+            state = training_state.load_arm(found[-1], t.arm, "optimiser")
             if state["config"] != t.drafter.config.to_json():
                 raise UserError(f"{found[-1]}: {t.arm} has another [model] recipe", "train into a new folder")
-            t.load_state_dict(state)
+            with reading(found[-1] / f"{t.arm}.pt", training_state.REMEDY, "does not fit this arm"):
+                t.load_state_dict(state)
         return step
 
 
@@ -222,6 +225,13 @@ def trainee(run: Run, arm: str) -> Trainee:
     config = DrafterConfig.from_target(run.target.config, arm, mask_token_id=run.mask_token_id, **recipe.model)
     drafter = start(config, run.contract.seed, run.backbone)
     return Trainee(arm, drafter.to(run.target.embedding_VH.device), recipe.loss, run.contract)
+
+
+def _require_in_vocabulary(samples: Iterable[Sample], size: int) -> None:
+    for sample in samples:
+        if (most := int(sample.ids_S.max())) >= size:
+            hint = "regenerate the corpus with this target"
+            raise UserError(f"corpus: {sample.id}: token {most}, and the target's vocabulary has {size}", hint)
 
 
 def rank() -> int:

@@ -5,6 +5,7 @@ dropped, so that no step is in the record twice.
 """
 
 import json
+import math
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,13 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from sglang_specbench.console import Console
+from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_lines
+from sglang_specbench.growing_file import cut_torn_line
+
 METRICS = "metrics.jsonl"
+REMEDY = "remove that line, or train into a new folder"
 
 
 class Reporter:
@@ -21,10 +28,10 @@ class Reporter:
     def __init__(self, run: Path, step: int, steps: int, *, silent: bool) -> None:
         self.path, self.silent = run / METRICS, silent
         self.board = None if silent else _board(run)
-        times = TimeElapsedColumn(), TimeRemainingColumn()
         said = TextColumn("{task.fields[said]}", markup=False)
         self.step, self.steps = step, steps
-        self.bar = Progress(BarColumn(), MofNCompleteColumn(), *times, said, disable=silent)
+        columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), said
+        self.bar = Progress(*columns, console=Console(goes_on=True), disable=silent)
         self.task = self.bar.add_task("", total=steps, completed=step, said="")
         if not silent:
             _drop_after(self.path, step)
@@ -55,7 +62,8 @@ class Reporter:
         """Record ``values`` of ``arm`` after ``step`` steps; ``kind`` is "train" or "held_out"."""
         if self.silent:
             return
-        row = {"step": step, "arm": arm, "kind": kind, **{k: round(v, 5) for k, v in values.items()}}
+        numbers = {k: round(v, 5) if math.isfinite(v) else None for k, v in values.items()}  # JSON has no NaN
+        row = {"step": step, "arm": arm, "kind": kind, **numbers}
         with self.path.open("a", encoding="utf-8") as handle:
             handle.write(json.dumps(row) + "\n")
         if self.board:
@@ -72,7 +80,18 @@ def _board(run: Path) -> Any:
 
 
 def _drop_after(path: Path, step: int) -> None:
-    if path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        path.write_text("".join(kept), encoding="utf-8")
+    """Keep the rows up to ``step``; `UserError` naming the line that is none."""
+    if not path.is_file():
+        return
+    cut_torn_line(path)
+    kept = [row for where, row in json_lines(path, REMEDY) if _step(row, where) <= step]
+    part = path.with_suffix(".part")
+    part.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    part.replace(path)
+
+
+def _step(row: dict[str, Any], where: str) -> int:
+    step = row.get("step")
+    if not isinstance(step, int):
+        raise UserError(f"{where}: step: expected a whole number, got {step!r:.80}", REMEDY)
+    return step

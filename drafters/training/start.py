@@ -7,7 +7,9 @@ from safetensors.torch import load_file
 
 from drafters.model.config import DrafterConfig
 from drafters.model.drafter import Drafter, build
+from sglang_specbench.checkpoint import TENSORS_BYTES
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import open_file, reading
 
 
 def start(config: DrafterConfig, seed: int, backbone: Path | None) -> Drafter:
@@ -27,12 +29,14 @@ def _take_over(drafter: Drafter, backbone: Path) -> None:
     path, own = backbone / "model.safetensors", drafter.state_dict()
     if not path.is_file():
         raise UserError(f"--backbone {backbone}: no model.safetensors there", "name a checkpoint folder")
-    given = load_file(path)
+    with reading(path, "name another checkpoint folder", "not a safetensors file"):
+        open_file(path, TENSORS_BYTES).close()
+        given = load_file(path)
     wanted = list(drafter.backbone.state_dict())
     for name in wanted:
         if name not in given and "_conv." not in name:
             raise UserError(
-                f"--backbone {backbone}: no tensor {name!r} (it has {min(given)!r})",
+                f"--backbone {backbone}: no tensor {name!r} (it has {min(given, default='none')!r})",
                 "bring the checkpoint into SGLang's names first: specbench export SOURCE FOLDER",
             )
         if name in given and given[name].shape != own[name].shape:

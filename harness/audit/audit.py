@@ -19,7 +19,7 @@ from harness.audit.target_distribution import Prefix
 from harness.measure.validity import departures
 from harness.serve.remote_server import Elsewhere
 from harness.serve.server import Server
-from sglang_specbench import SGLANG_VERSION, __version__
+from sglang_specbench import SGLANG_VERSION, __version__, checkpoint
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
 from sglang_specbench.launch import Launch
@@ -46,6 +46,7 @@ class Subject:
     launch: Launch  # of the target's autoregressive server; arms replace what they need
     serve: Serve
     prompt_set: str
+    skipped: int = 0  # prompts of the set that were too long to be asked
     remote: bool  # the servers are somebody else's: no restarts, so nothing about seeds
     start_timeout_s: float
     request_timeout_s: float
@@ -54,7 +55,11 @@ class Subject:
     def arm(self, name: str, draft: Model | None, seed: int) -> Launch:
         """The server of one arm, with its proposal at temperature 1."""
         proposal = get_arm(name).proposal(1)
-        return replace(self.launch, arm=name, proposal=proposal, draft=draft.path if draft else None, seed=seed)
+        launch = replace(self.launch, arm=name, proposal=proposal, seed=seed)
+        if draft is None:
+            return launch
+        window = checkpoint.window(draft.require(), get_arm(name))
+        return replace(launch, draft=draft.path, window=window)
 
     def on(self, server: Server | Elsewhere, work: Callable[[Probe], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` with a client of ``server``."""
@@ -83,7 +88,7 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         with subject.serve(launch) as server:
             server.wait_ready(subject.start_timeout_s)
             seen = _attested(subject, server, launch, digest)
-            examiner = Examiner(known, design, seen["dtype"])
+            examiner = Examiner(known, design, seen["dtype"], launch.window - 1)
             prints.append(subject.on(server, examiner.fingerprint))
             if len(prints) == 1:
                 attestation = seen
@@ -102,6 +107,7 @@ def audit(subject: Subject, arm: str, draft: Model | None, known: Reference, des
         server=subject.launch.extra,
         false_alarm=design.level,
         prompt_set=subject.prompt_set,
+        skipped=subject.skipped,
         place=known.near.place,
         deep=known.deep.place,
         greedy=greedy,
@@ -124,6 +130,7 @@ def _attested(subject: Subject, server: Server | Elsewhere, launch: Launch, draf
         device=launch.device,
         dtype=launch.dtype,
         capacity=launch.concurrency,
+        window=launch.window,
     )
     found += departures(info)
     found += [] if subject.remote else check_log(server.text(), arm, launch.proposal, launch.device)

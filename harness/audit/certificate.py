@@ -84,6 +84,7 @@ class Certificate:
     server: tuple[str, ...]  # server arguments that the sweep adds
     false_alarm: float  # odds that the tests of sampled tokens fail an exact arm
     prompt_set: str
+    skipped: int = 0  # prompts that were looked at for a place, and too long to be asked
     place: ProbePlace
     deep: ProbePlace
     greedy: tuple[Greedy, ...]

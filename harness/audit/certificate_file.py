@@ -43,9 +43,19 @@ def load(place: Path) -> dict[str, Any]:
         return {"rules": 1, **found}  # it speaks for nothing now
     wrong += [key for key, kind in KINDS.items() if not isinstance(found.get(key), kind)]
     wrong += [key for key in ("versions", "server") if not wrong and not all(isinstance(x, str) for x in found[key])]
+    wrong += [] if all(map(_is_earlier, _listed(found.get("earlier")))) else ["earlier"]
     if wrong:
         raise UserError(f"{place}: not a certificate: {wrong[0]} is missing or of another type", REMEDY)
     return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _is_earlier(value: Any) -> bool:
+    """What a page says of an audit that was replaced."""
+    return isinstance(value, dict) and value.keys() >= {"date", "samples", "verdict"}
 
 
 def load_all(folder: Path) -> list[dict[str, Any]]:

@@ -14,18 +14,18 @@ from harness.audit.reference import Design, Reference
 from harness.audit.target_distribution import Prefix, SamplingRule, TargetDistribution
 from harness.serve.client import Sampling as Request
 from harness.serve.responses import Answer
-from sglang_specbench.arms import DRAFTED
 
 FINGERPRINT = (6, 16)  # requests and tokens of the seed check
 
 
 @dataclass(frozen=True)
 class Examiner:
-    """Asks a server of an arm, which computes in ``dtype``."""
+    """Asks a server of an arm, which computes in ``dtype`` and drafts ``drafted`` tokens a block."""
 
     reference: Reference
     design: Design
     dtype: str
+    drafted: int
 
     async def fingerprint(self, probe: Probe) -> list[Prefix]:
         """The first samples of a fresh server, one at a time: the same only for the same seed."""
@@ -64,7 +64,7 @@ class Examiner:
             blocks=sum(a.verify_ct or 0 for a in answers),
             accepted=sum(a.correct_drafts or 0 for a in answers),
             tested=sum(max(0, length - 1 - a.verify_ct) for a in answers if a.verify_ct is not None),
-            rejected=sum(sum((a.histogram or ())[:DRAFTED]) for a in answers),
+            rejected=sum(sum((a.histogram or ())[: self.drafted]) for a in answers),
             tests=tuple(tests(f"{setting} c={concurrency}", answers, exact, spot.place.sure, length)),
         )
 

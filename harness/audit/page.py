@@ -21,6 +21,8 @@ def _head(c: Certificate) -> Iterator[str]:
     yield f"- target `{c.target_digest[:16]}`, drafter `{c.draft_digest[:16] or 'none'}`"
     yield f"- {c.samples} samples; the tests of sampled tokens fail an exact arm with odds of about {c.false_alarm:g}"
     yield f"- sampled after {c.place.after} greedy tokens of the answer to `{c.place.prompt}` (set {c.prompt_set})"
+    if c.skipped:
+        yield f"- {c.skipped} prompts of the set were too long for the audit's context and were left out"
     yield f"- deep: after {c.deep.after} of that to `{c.deep.prompt}`, in doubt from token {c.deep.sure + 1} on"
     yield (
         f"- caught with probability {POWER:g}: a total variation of {c.smallest_bias:.3f} between the cells of any "

@@ -16,6 +16,7 @@ from harness.measure.closed_loop import together
 from harness.schema.failure import Failure
 from harness.serve.client import Client, decoded
 from harness.serve.client import Sampling as Request
+from harness.serve.fields import MOST, Fields
 from harness.serve.responses import Answer
 
 BATCH = 16  # prefixes a request: a whole vocabulary each, so the answers are large
@@ -38,14 +39,14 @@ class Probe(Client):
             chunk = [list(p) for p in prefixes[start : start + BATCH]]
             request = Request(temperature=1, max_new_tokens=1, ignore_eos=True)
             for answer in await self._logprobs(chunk, request, head):
-                found.append(_raw(answer["meta_info"]["output_top_logprobs"][0]))
+                found.append(_places(answer)[0])
         return found
 
     async def greedy(self, ids: Sequence[int], tokens: int, head: int = 2) -> tuple[Prefix, list[Raw]]:
         """The argmax answer, and the ``head`` likeliest tokens at each of its places."""
         request = Request(temperature=0, max_new_tokens=tokens, ignore_eos=False)
         answer = (await self._logprobs([list(ids)], request, head))[0]
-        return tuple(answer["output_ids"]), [_raw(place) for place in answer["meta_info"]["output_top_logprobs"]]
+        return Answer.parse(answer).output_ids, _places(answer)
 
     async def answers(self, prompts: Sequence[Prefix], request: Request, concurrency: int) -> list[Answer]:
         """One answer a prompt, ``concurrency`` in flight, in the order of ``prompts``."""
@@ -74,14 +75,11 @@ class Probe(Client):
             self.seen(len(prompts))
         return found
 
-    async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[dict[str, Any]]:
+    async def _logprobs(self, prompts: list[list[int]], request: Request, head: int) -> list[Any]:
         wanted = {"return_logprob": True, "top_logprobs_num": head}
-        answers = await self._post({"input_ids": prompts, "sampling_params": asdict(request), **wanted})
-        if not all(a["meta_info"].get("output_top_logprobs") for a in answers):
-            raise Failure("invalid", "/generate answered without output_top_logprobs")
-        return answers
+        return await self._post({"input_ids": prompts, "sampling_params": asdict(request), **wanted})
 
-    async def _post(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+    async def _post(self, body: dict[str, Any]) -> list[Any]:
         """Several prompts in one ``/generate``; the answers in their order. Raises `Failure`."""
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -90,10 +88,28 @@ class Probe(Client):
             raise Failure("timeout", f"no answer within {self.timeout_s:g} s") from None
         if status != 200:
             raise Failure("invalid", f"/generate: HTTP {status}: {text[:200]}")
-        answers = list(decoded(text, "/generate"))
-        if len(answers) != len(body["input_ids"]):
-            raise Failure("invalid", f"/generate: {len(answers)} answers to {len(body['input_ids'])} prompts")
+        answers = decoded(text, "/generate")
+        if not isinstance(answers, list) or len(answers) != len(body["input_ids"]):
+            raise Failure("invalid", f"/generate: not one answer to each of {len(body['input_ids'])} prompts")
         return answers
+
+
+def _places(answer: Any) -> list[Raw]:
+    """The likeliest tokens at each place of an answer, one at least. Raises `Failure`."""
+    found = Fields("/generate", answer).table("meta_info").held.get("output_top_logprobs")
+    if not isinstance(found, list) or not found or not all(map(_is_place, found)):
+        raise Failure("invalid", "/generate answered without output_top_logprobs as SGLang 0.5.23 gives them")
+    return [_raw(place) for place in found]
+
+
+def _is_place(place: Any) -> bool:
+    return isinstance(place, list) and bool(place) and all(map(_is_token, place))
+
+
+def _is_token(item: Any) -> bool:
+    """[log p, token, text]; the text is not read."""
+    whole = isinstance(item, list) and len(item) >= 2
+    return whole and isinstance(item[0], int | float) and type(item[1]) is int and 0 <= item[1] <= MOST
 
 
 def _raw(place: Sequence[Sequence[Any]]) -> Raw:

@@ -21,6 +21,7 @@ from sglang_specbench.arms import ARMS, Arm, get_arm, word_of
 from sglang_specbench.device import capability, detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
+from sglang_specbench.machine import unsupplied
 from sglang_specbench.models import Model
 
 PROMPTS = 48  # looked at for one to sample; some of them are compared at temperature 0
@@ -65,7 +66,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
 def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[str, Model | None]:
     """Arm -> its drafter: those ``wanted``, or every one that has a checkpoint in the sweep and runs on ``device``."""
     drafters = sweep.target[name].drafters
-    able = [a for a in _having(drafters) if not (device == "cpu" and "cuda" in a.needs)]
+    able = [a for a in _having(drafters) if not unsupplied(a) and not (device == "cpu" and "cuda" in a.needs)]
     found: dict[str, Model | None] = {}
     for arm in [get_arm(w, "audit: --arm") for w in wanted] or [ARMS[AR], *able]:
         if arm.checkpoint and arm.checkpoint not in drafters:
@@ -74,6 +75,8 @@ def arms(sweep: Sweep, name: str, wanted: Sequence[str], device: str) -> dict[st
                 f'add "{arm.checkpoint}" = "FOLDER or hub id"',
             )
         where = f"{sweep.where}: target.{name}.drafters.{arm.checkpoint}"
+        if lacking := unsupplied(arm):
+            raise UserError(f"audit: --arm {arm.name} is {lacking}", "leave it out")
         if device == "cpu" and "cuda" in arm.needs:
             raise UserError(f"audit: --arm {arm.name} needs a GPU", "see specbench arms")
         found[arm.name] = _present(models.resolve(drafters[arm.checkpoint], where)) if arm.checkpoint else None
@@ -87,8 +90,11 @@ def _having(drafters: Iterable[str]) -> list[Arm]:
     return [arm for arm in named if arm.checkpoint in set(drafters)]
 
 
-def prompt_ids(subject: Subject) -> dict[str, Prefix]:
-    """First turns of `PROMPTS` prompts, spread over the set, rendered; `UserError` if there are none."""
+def prompt_ids(subject: Subject) -> tuple[dict[str, Prefix], int]:
+    """First turns of `PROMPTS` prompts, spread over the set, rendered; how many of them were too long and are left out.
+
+    `UserError` if none is left.
+    """
     try:
         found = prompts.load(subject.prompt_set).prompts
     except prompts.MissingSet as missing:
@@ -104,7 +110,7 @@ def prompt_ids(subject: Subject) -> dict[str, Prefix]:
         raise UserError(
             f"audit: every prompt of {subject.prompt_set} is longer than {room} tokens", "name another --set"
         )
-    return short
+    return short, len(ids) - len(short)
 
 
 def here(folder: Path) -> Serve:

@@ -60,9 +60,11 @@ def audit(
         subject = subjects.subject(loaded, name, serve, chosen, remote=bool(server))
         if not server:
             require(subject.launch.device, f"{loaded.where}: server.device:")
-        todo.append(
-            (subject, subjects.prompt_ids(subject), subjects.arms(loaded, name, arm or [], subject.launch.device))
-        )
+        prompts, skipped = subjects.prompt_ids(subject)
+        if skipped:
+            console.print(f"{name}: {skipped} prompts of {chosen} are too long for the audit and are left out")
+        drafts = subjects.arms(loaded, name, arm or [], subject.launch.device)
+        todo.append((replace(subject, skipped=skipped), prompts, drafts))
     try:
         with one_way_to_stop(), hold(out / "logs"), bar(console) as shown:
             auditor = Auditor(Design(samples=samples), out, again or bool(server), console, shown)

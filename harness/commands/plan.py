@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
-from sglang_specbench.arms import get_arm
+from sglang_specbench.arms import WINDOW, get_arm
 from sglang_specbench.checkpoint import check_config
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
@@ -34,13 +34,21 @@ def plan(
             help="Let SGLang check every launch's arguments, and weights that are here by their headers; needs no GPU."
         ),
     ] = False,
+    budget: Annotated[bool, typer.Option("--budget", help="Hours, memory and disk on 1, 2, 4 and 8 devices.")] = False,
+    run: Annotated[str, typer.Option(help="With --budget: run folder, or 'paper', whose times count.")] = "",
 ) -> None:
     """Expand a sweep into its cells and launches; --preflight checks their server arguments."""
+    if run and not budget:
+        raise UserError("plan: --run goes with --budget", "add --budget, or leave it out")
     _, made = make(sweep, data_dir or [])
     if as_json:
         typer.echo(json.dumps(made.to_json(), indent=1))
     else:
         show(made, Console())
+    if budget:
+        from harness.commands.plan_budget import show_budget  # statistics: a second of start-up
+
+        show_budget(made, run, Console())
     if preflight:
         _preflight(made)
 
@@ -72,9 +80,14 @@ def _count(number: int, noun: str) -> str:
 def _table(allocations: tuple[Allocation, ...]) -> Table:
     table = Table("allocation", "launches in order", "cells", box=None)
     for allocation in allocations:
-        order = " ".join(f"{launch.arm}/{launch.proposal}" for launch in allocation.launches)
+        order = " ".join(f"{launch.arm}/{launch.proposal}{_width(launch)}" for launch in allocation.launches)
         table.add_row(allocation.id, order.replace("/none", ""), str(sum(len(x.cells) for x in allocation.launches)))
     return table
+
+
+def _width(launch: PlannedLaunch) -> str:
+    """``:7``, drafted tokens a block, where they are not the paper's."""
+    return f":{launch.window - 1}" if launch.window != WINDOW else ""
 
 
 def _preflight(made: Plan) -> None:
@@ -92,7 +105,7 @@ def _preflight(made: Plan) -> None:
         raise UserError(
             f"{PREFLIGHT} failed: {done.stderr.strip().splitlines()[-1]}", "run it by hand to see all of it"
         )
-    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    verdicts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]  # SGLang prints, too
     for verdict in verdicts:
         state = "ok" if verdict["ok"] else " ".join("; ".join(verdict["reasons"]).split())
         typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")

@@ -12,6 +12,7 @@ from harness.commands.plan import show
 from harness.measure.launch import Order, Watchers
 from harness.measure.progress import Reporter
 from harness.measure.run import exit_code, pending, run_allocation, served_by
+from harness.measure.side_by_side import gpus_each, places, run_side_by_side
 from harness.measure.signals import STOPPED, one_way_to_stop
 from harness.schema.cell import Cell
 from harness.schema.header import Header
@@ -37,8 +38,12 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be measured; start nothing.")] = False,
     server: Annotated[str, typer.Option(help="URL of a running server to measure instead of starting any.")] = "",
     executor: Annotated[
-        Literal["local", "ray"], typer.Option(help="ray: one allocation a GPU, side by side.")
+        Literal["local", "ray"], typer.Option(help="ray: one allocation a GPU, over several machines.")
     ] = "local",
+    devices: Annotated[
+        str,
+        typer.Option(help="GPUs of this machine, e.g. 0,1,2: one allocation each, side by side. Default: all of them."),
+    ] = "",
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(help="What to serve on; auto: as the sweep says, or what is here."),
@@ -55,6 +60,8 @@ def run(
     if not (dry_run or server):
         require(device)
     loaded, plan = planning.make(sweep, data_dir or [], "" if device == "auto" else device)
+    if devices and (executor == "ray" or server):
+        raise UserError("run: --devices is for servers that are started here", "leave out --server and --executor ray")
     if not (dry_run or server or executor == "ray"):  # once, and not by every server that dies of it
         require(plan.cells[0].device, f"{loaded.where}: server.device:")
     order = Order(
@@ -80,7 +87,7 @@ def run(
         wanted = served_by(server, plan, wanted) if server else wanted
     try:
         with one_way_to_stop():
-            outcomes = _carry_out(order, plan, wanted, executor, console)
+            outcomes = carry_out(order, plan, wanted, executor, console, devices)
     except KeyboardInterrupt:
         console.print("stopped; finished cells are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
@@ -98,11 +105,14 @@ def _require(plan: Plan, server: str) -> None:
         raise UserError("run needs SGLang", 'pip install "sglang-specbench[serve]"')
 
 
-def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console) -> list[str]:
-    """Measure ``wanted``; the outcomes of the cells, in the order in which they ended."""
+def carry_out(
+    order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: str, console: Console, devices: str = ""
+) -> list[str]:
+    """Measure ``wanted``; the outcomes of the cells as they ended. ``devices``: what `places` takes."""
     from harness.report.so_far import SoFar
 
     so_far = SoFar(order.run_dir, wanted.values(), console)
+    at = [] if order.url or executor == "ray" else _places(order, plan, devices)
     outcomes: list[str] = []
     total = sum(cell.prompts for cell in wanted.values())
     with hold(order.run_dir) as leftovers, Reporter(console, total, len(wanted)) as reporter:
@@ -121,10 +131,18 @@ def _carry_out(order: Order, plan: Plan, wanted: Mapping[str, Cell], executor: s
             from harness.measure.ray_executor import run_on_ray
 
             run_on_ray(order, plan, wanted, watchers)
+        elif devices or len(at) > 1:  # one that is named need not be the first
+            run_side_by_side(order, plan, wanted, watchers, at)
         else:
             for allocation in plan.allocations:
                 run_allocation(order, allocation, wanted, watchers)
     return outcomes
+
+
+def _places(order: Order, plan: Plan, devices: str) -> list[str]:
+    """Where allocations run at once: no more places than allocations."""
+    found = places(devices, plan.cells[0].device, gpus_each(order.sweep.server.args))
+    return found[: len(plan.allocations)]
 
 
 def _report(run_dir: Path, console: Console) -> int:

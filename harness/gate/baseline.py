@@ -14,11 +14,12 @@ from pathlib import Path
 
 from harness.gate import troubles
 from harness.load_results import load_results
+from harness.store.columns import FILE_BYTES
 from harness.sweep import plan
 from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
-from sglang_specbench.foreign_file import read_object
+from sglang_specbench.foreign_file import read_bytes, read_object
 
 REMEDY = "accept one: specbench baseline accept RUN"
 
@@ -90,5 +91,5 @@ def fingerprint(run_dir: Path) -> str:
         raise UserError(f"{run_dir}: no measured cells", "name a run folder of specbench run")
     total = hashlib.sha256()
     for file in (*cells, *run_dir.glob("plan.json")):
-        total.update(file.name.encode() + hashlib.sha256(file.read_bytes()).digest())
+        total.update(file.name.encode() + hashlib.sha256(read_bytes(file, FILE_BYTES)).digest())
     return total.hexdigest()

@@ -29,7 +29,6 @@ from harness.store import run as store
 from harness.store.lock import RECORDS
 from harness.sweep.plan import Allocation, PlannedLaunch
 from harness.sweep.sweep import Sweep
-from sglang_specbench.arms import WINDOW
 from sglang_specbench.device import capability
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
@@ -116,12 +115,12 @@ class Session:
             "server_args": dict(info.arguments),
             "server_env": redact_env(server.env),
         }
-        if found := refusals(info, self.planned.cells[0], server.text(), remote=server.remote):
+        if found := refusals(info, self.planned.cells[0], server.text(), server.remote, self.planned.window):
             server.give_up()
             raise Failure("not_attested", "; ".join(found))
 
     def _measure(self, server: Server | Elsewhere) -> None:
-        window = int(self._shown["attestation"].get("window", WINDOW))
+        window = int(self._shown["attestation"].get("window", self.planned.window))
         bench = Bench(
             url=server.url,
             watch=server.failure,

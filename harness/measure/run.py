@@ -55,13 +55,16 @@ def served_by(url: str, plan: Plan, wanted: Mapping[str, Cell]) -> dict[str, Cel
         info = Elsewhere(url).info()
     except Failure as failure:
         raise UserError(f"{url}: {failure.reason}", "is an SGLang 0.5.23 server running there?", exit_code=5) from None
-    launches = [ids for launch in plan.launches if (ids := [c.id for c in launch.cells if c.id in wanted])]
+    left = [(launch, [c.id for c in launch.cells if c.id in wanted]) for launch in plan.launches]
+    launches = [ids for _, ids in left if ids]
     if info.attestation is None and len(launches) > 1:
         raise UserError(
             f"{url}: the server has no attestation and {len(launches)} launches are missing",
             "name the one that it serves with --only, or start it with the specbench plugin",
         )
-    refused = {ids[0]: refusals(info, wanted[ids[0]], "", remote=True) for ids in launches}
+    refused = {
+        ids[0]: refusals(info, wanted[ids[0]], "", remote=True, window=launch.window) for launch, ids in left if ids
+    }
     matching = [cell for ids in launches if not refused[ids[0]] for cell in ids]
     if not matching:
         first, reasons = next(iter(refused.items()))

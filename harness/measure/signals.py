@@ -1,5 +1,6 @@
 """One way to stop long work: SIGTERM and SIGHUP end it as Ctrl-C does, so that servers are ended and results stay."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -28,6 +29,8 @@ def one_way_to_stop() -> Iterator[None]:
             signal.signal(name, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
+    except asyncio.CancelledError:  # what CPython 3.11 makes of an interrupt in the first moments of asyncio.run
+        raise KeyboardInterrupt from None
     finally:
         for name, handler in old.items():
             signal.signal(name, handler)

@@ -24,11 +24,11 @@ SLOW_FIRST = 3.0  # times the median time per token
 DRIFT = 0.10  # second half slower per block than the first
 
 
-def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
+def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool, window: int) -> list[str]:
     """Why a server that says ``info`` of itself and printed ``log`` must not be measured as ``cell``'s.
 
-    A ``remote`` one without an attestation is let through if its arguments are the cell's: its rows are marked. Its log
-    cannot be read.
+    ``window`` is the positions that its drafter's checkpoint lets it verify. A ``remote`` one without an attestation
+    is let through if its arguments are the cell's: its rows are marked. Its log cannot be read.
     """
     arm = get_arm(cell.arm)
     unlike = disagreements(info.arguments, cell, arm, info.running)
@@ -44,6 +44,7 @@ def refusals(info: ServerInfo, cell: Cell, log: str, remote: bool) -> list[str]:
         device=cell.device,
         dtype=cell.dtype,
         capacity=cell.capacity,
+        window=window,
     )
     captured = capture_faults(
         info.attestation,

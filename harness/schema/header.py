@@ -13,8 +13,12 @@ from enum import StrEnum
 from typing import Any
 
 from harness.schema.cell import Cell
+from sglang_specbench.config import from_dict
+from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import json_value
 
 SCHEMA = 3
+REMEDY = "move it away, or read it with the version that wrote it"
 BY_CALL = "@"  # in an allocation's name, before the one call of `specbench run --server` that measured it
 
 
@@ -71,15 +75,13 @@ class Header:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> "Header":
-        """Inverse of `to_json`; an unknown schema raises ValueError."""
-        data = json.loads(text)
-        schema = data.get("schema")
+    def from_json(cls, text: str, where: str = "header") -> "Header":
+        """Inverse of `to_json`; `UserError` naming ``where`` for another schema, or a key that is not of its type."""
+        data = json_value(text, where, REMEDY)
+        schema = data.get("schema") if isinstance(data, dict) else None
         if schema != SCHEMA:
             older = isinstance(schema, int) and schema < SCHEMA
             why = "of an older version: measure the cell again" if older else "of another version"
-            raise ValueError(f"schema {schema} is not {SCHEMA}, the one this version reads ({why})")
-        cell = Cell.from_dict(data.pop("cell"))
-        for key in ("server_argv", "cautions"):
-            data[key] = tuple(data[key])
-        return cls(cell=cell, **data)
+            said = f"schema {schema!s:.20} is not {SCHEMA}, the one this version reads ({why})"
+            raise UserError(f"{where}: {said}", REMEDY)
+        return from_dict(cls, data, where)

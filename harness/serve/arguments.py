@@ -12,7 +12,8 @@ from sglang_specbench.arms import Arm
 
 # what is no argument, or changes from start to start and says nothing: ports, names, times, the machine's addresses
 _LEFT_OUT = frozenset({"internal_states", "specbench", "version", "frontend", "startup_time", "launch_command", "host"})
-_LOCAL = ("port", "_addr", "_key", "_token", "_password", "_secret", "served_model_name", "_ipc_name", "_instance_id")
+_LOCAL = ("port", "_addr", "served_model_name", "_ipc_name", "_instance_id")
+_SECRET = ("key", "token", "password", "secret")
 _PLAIN = (str, int, float, bool)
 
 
@@ -21,7 +22,7 @@ def arguments(body: Mapping[str, Any]) -> dict[str, Any]:
 
     The user's home folder is written ``~``.
     """
-    kept = {k: v for k, v in body.items() if k not in _LEFT_OUT and not k.endswith(_LOCAL)}
+    kept = {k: v for k, v in body.items() if k not in _LEFT_OUT and not k.endswith((*_LOCAL, *_SECRET))}
     set_ones = {k: v for k, v in kept.items() if v is not None and v is not False and v not in ("", [], {})}
     return {k: _at_home(v) for k, v in set_ones.items() if _plain(v)}
 
@@ -49,6 +50,11 @@ def disagreements(said: Mapping[str, Any], cell: Cell, arm: Arm, running: int | 
 
 
 def _at_home(value: Any) -> Any:
+    """``value`` with the home folder as ``~`` and without secrets, however deep."""
+    if isinstance(value, Mapping):
+        return {k: _at_home(v) for k, v in value.items() if not k.endswith(_SECRET)}
+    if isinstance(value, list):
+        return [_at_home(item) for item in value]
     home = str(Path.home())
     return value.replace(home, "~") if isinstance(value, str) and len(home) > 1 else value
 

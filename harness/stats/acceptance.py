@@ -37,7 +37,9 @@ def ledger(totals: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def survival(totals: Mapping[str, Any]) -> NDArray[np.float64]:
-    """a_i for i = 1..15: the share of blocks that accept slot i. Shape (15, ...); 1 + sum a_i is tau."""
+    """a_i for i = 1, 2, ...: the share of blocks that accept slot i. Shape (WIDEST - 1, ...), 0 behind the drafter's
+    last slot; 1 + sum a_i is tau.
+    """
     histogram = np.array([totals[p] for p in PLACES], dtype=float)
     reached = histogram[::-1].cumsum(axis=0)[::-1]
     return divide(reached[1:], reached[0])

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.stats import acceptance, closure, speed
+from harness.stats import acceptance, block_width, closure, speed
 from harness.stats.absent import setting_of
 from harness.stats.estimate import Draws
 from harness.stats.prompt_totals import COLUMNS, PromptPanel
 from harness.stats.setting import Setting
+from sglang_specbench.width import WIDEST
 
-SURVIVAL = tuple(f"a{i}" for i in range(1, 16))
+SURVIVAL = tuple(f"a{i}" for i in range(1, WIDEST))
 METHODS = {
     **acceptance.LEDGER,
     **speed.METHODS,
@@ -47,7 +48,8 @@ def measured(panel: PromptPanel, index: int, category: str = "") -> CellDraws:
     draws = {**acceptance.ledger(totals), **speed.speeds(totals, time, cell.concurrency)}
     if not category:
         draws |= closure.factors(totals, time, cell.concurrency)
-        draws |= dict(zip(SURVIVAL, acceptance.survival(totals), strict=True))
+        drafted = block_width.window(cell) - 1
+        draws |= dict(zip(SURVIVAL[:drafted], acceptance.survival(totals)[:drafted], strict=True))
     if cell.proposal == "none":
         draws = {name: d for name, d in draws.items() if np.isfinite(d[0])}
     refused = _refused(cell)

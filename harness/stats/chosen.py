@@ -45,6 +45,7 @@ def only(results: Results, arms: Collection[str]) -> Results:
         unsteady={s: v for s, v in results.unsteady.items() if s.arm in arms},
         gaps={s: v for s, v in results.gaps.items() if s.arm in arms},
         notes=results.notes,
+        windows={arm: seen for arm, seen in results.windows.items() if arm in arms},
         unaudited={arm: mark for arm, mark in results.unaudited.items() if arm in arms},
         cells=_rows(results.cells, arms),
         per_cell=_rows(results.per_cell, arms),

@@ -15,7 +15,7 @@ import pandas as pd
 from harness.schema.cell import Cell
 from harness.schema.facts import judged, unlike
 from harness.schema.header import BY_CALL, Outcome
-from harness.stats import average, headcost, speed, steadiness
+from harness.stats import average, block_width, headcost, speed, steadiness
 from harness.stats.absent import absent, gaps, holes, seeds_of, summary
 from harness.stats.cell_draws import METHODS, CellDraws, add_speedups, measured
 from harness.stats.estimate import Draws, Estimate, Missing, from_draws, mean
@@ -41,7 +41,9 @@ def measure(cells: pd.DataFrame, rows: pd.DataFrame, name: str, planned: Iterabl
     _refuse_unlike(cells, plan or (), name)
     lacking, seeds = absent(cells, plan or ()), seeds_of(cells)
     results = Results(name=name, cells=cells, holes=holes(lacking, seeds), planned=plan, absent=tuple(lacking))
-    results.notes = (*_plan_notes(cells, plan), *summary(lacking, len({*cells.cell, *(c.id for c in plan or ())})))
+    results.windows = block_width.windows(cells)
+    planned_or_run = len({*cells.cell, *(c.id for c in plan or ())})
+    results.notes = (*_plan_notes(cells, plan), *summary(lacking, planned_or_run), *block_width.notes(results.windows))
     steady = speed.steady_state(rows, dict(zip(cells.cell, cells.concurrency, strict=True)))
     whole: list[CellDraws] = []
     counts: dict[str, PromptCounts] = {}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from harness.stats import resample
 from harness.stats.estimate import divide
-from sglang_specbench.arms import WINDOW
+from sglang_specbench.width import WIDEST
 
 COLUMNS = (
     "requests",  # ok rows
@@ -36,7 +36,7 @@ COLUMNS = (
     "correct",
     "ratios",  # sum of completion / blocks per request, SGLang's per-request number
 )
-PLACES = tuple(f"h{i}" for i in range(WINDOW))  # blocks that committed i drafts
+PLACES = tuple(f"h{i}" for i in range(WIDEST))  # blocks that committed i drafts
 PANEL = ["prompt_set", "prompt_version", "tier", "prompts"]  # cells that agree in these ran the same prompts
 NEEDED = (
     *("cell", "prompt_id", "category", "outcome", "completion_tokens", "verify_ct", "correct_drafts", "histogram"),
@@ -118,10 +118,10 @@ def _columns(rows: pd.DataFrame, speculative: NDArray[np.bool_]) -> dict[str, ND
 
 
 def _histograms(column: "pd.Series[object]") -> NDArray[np.float64]:
-    """Ragged histograms as (rows, WINDOW); absent ones are zeros."""
+    """Ragged histograms as (rows, WIDEST); absent ones are zeros."""
     arrays = [_NONE if h is None else h for h in column]
     lengths = np.fromiter(map(len, arrays), dtype=int, count=len(arrays))
-    table = np.zeros((len(arrays), WINDOW))
+    table = np.zeros((len(arrays), WIDEST))
     if lengths.any():
         row = np.repeat(np.arange(len(arrays)), lengths)
         place = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)

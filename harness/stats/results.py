@@ -4,7 +4,7 @@ Tables, figures, the gate and ``compare`` read nothing else. For figures and oth
 quantity as a pandas frame. Quantities:
 
   tau, tau_emitted, tau_sglang, tau_request_mean   ``acceptance.LEDGER``
-  a1 .. a15                                        survival of slot i
+  a1 .. a15 (as wide as the drafter)               survival of slot i
   throughput, steady_throughput                    tokens/s
   speedup                                          over AR of the same allocation
   block_ms, decode_block_ms, decode_token_ms       ``speed.METHODS``
@@ -53,6 +53,7 @@ class Results:
     per_cell: "pd.DataFrame | None" = None  # one line per ok cell: its setting, repeat, and point values
     cautions: dict[Setting, tuple[str, ...]] = field(default_factory=dict)
     unsteady: dict[Setting, tuple[str, ...]] = field(default_factory=dict)  # why its speed cannot be trusted
+    windows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # arm -> positions verified a block
     unaudited: Mapping[str, str] = field(default_factory=dict)  # arm -> unaudited, inconclusive or fail
     planned: "tuple[Cell, ...] | None" = None  # None: nothing says what the run was to measure
     absent: tuple[Absent, ...] = ()  # cells that failed, or were planned and not run

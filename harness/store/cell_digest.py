@@ -13,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import decoded, json_value
+
 KEY = b"specbench.digest"
 
 
@@ -35,7 +38,8 @@ def header_faults(metadata: Mapping[bytes, bytes], header: bytes, rows: int | No
 
 def column_faults(metadata: Mapping[bytes, bytes], table: pa.Table) -> list[str]:
     """Columns of ``table`` (all, or some) that are not what was written."""
-    written = (_stored(metadata) or {}).get("columns", {})
+    written = (_stored(metadata) or {}).get("columns")
+    written = written if isinstance(written, dict) else {}
     changed = [name for name in table.column_names if written.get(name) != of_column(table[name])]
     return [f"its rows were changed after they were written: {', '.join(changed)}"] if changed else []
 
@@ -68,8 +72,8 @@ def _add(total: "hashlib._Hash", array: pa.Array) -> None:
 
 def _stored(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(metadata[KEY])
-    except (KeyError, ValueError):
+        found = json_value(decoded(metadata[KEY], ""), "")
+    except (KeyError, UserError):
         return None
     return found if isinstance(found, dict) else None
 

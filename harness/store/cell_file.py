@@ -7,7 +7,7 @@ Knows one file. `store` knows the folder of a run, and which cells may stand sid
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +16,14 @@ import pyarrow.parquet as pq
 
 from harness.schema.header import Header
 from harness.schema.request import Row
-from harness.store import cell_digest, row_checks
+from harness.store import cell_digest, columns, header_checks, row_checks
+from harness.store.columns import OUTPUTS, REMEDY, SCHEMA
 from sglang_specbench.arms import WINDOW
 from sglang_specbench.atomic_file import whole
 from sglang_specbench.errors import UserError
+from sglang_specbench.foreign_file import decoded
 
 KEY = b"specbench"
-COUNT = pa.int64()  # nullable counts: read back as pandas Int64; every other integer is int32
-INTS = pa.list_(pa.int32())
-TIMES = pa.list_(pa.float64())
-SCHEMA = pa.schema(
-    [
-        ("index", pa.int32()),
-        ("prompt_id", pa.string()),
-        ("turn", pa.int32()),
-        ("category", pa.string()),
-        ("prompt_hash", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("verify_ct", COUNT),
-        ("correct_drafts", COUNT),
-        ("histogram", INTS),
-        ("cap_histogram", INTS),
-        ("finish_reason", pa.string()),
-        ("retractions", pa.int32()),
-        ("cached_tokens", pa.int32()),
-        ("sent_s", pa.float64()),
-        ("first_token_s", pa.float64()),
-        ("done_s", pa.float64()),
-        ("chunk_s", TIMES),
-        ("chunk_tokens", INTS),
-        ("output_hash", pa.string()),
-        ("output_ids", INTS),
-        ("text", pa.string()),
-        ("outcome", pa.string()),
-        ("reason", pa.string()),
-    ]
-)
-OUTPUTS = ("output_ids", "text")  # large, and only there on request
 
 
 def as_table(rows: Sequence[Row]) -> pa.Table:
@@ -75,7 +45,7 @@ def write(path: Path, header: Header, rows: Sequence[Row]) -> None:
 
 def read_header(path: Path) -> Header:
     """The header alone: reads the file's footer, not its rows. Raises as `read`."""
-    footer = _guarded(pq.read_metadata, path)
+    footer = columns.footer(path)
     return _header(path, footer.metadata, footer.num_rows)
 
 
@@ -90,8 +60,7 @@ def read(path: Path) -> tuple[Header, list[Row]]:
 
 def read_table(path: Path, outputs: bool = False) -> tuple[Header, pa.Table]:
     """The header, and the rows as an Arrow table, `OUTPUTS` only if asked for. Raises as `read`."""
-    columns = [name for name in SCHEMA.names if outputs or name not in OUTPUTS]
-    table = _guarded(lambda p: pq.ParquetFile(p).read(columns=columns, use_threads=False), path)
+    table = columns.read(path, [name for name in SCHEMA.names if outputs or name not in OUTPUTS])
     metadata = table.schema.metadata or {}
     header = _header(path, metadata, table.num_rows)
     faults = cell_digest.column_faults(metadata, table)
@@ -108,19 +77,20 @@ def read_table(path: Path, outputs: bool = False) -> tuple[Header, pa.Table]:
 
 
 def window_of(header: Header) -> int:
-    """Positions verified a block, by the server's attestation."""
-    return int(header.attestation.get("window", WINDOW))
+    """Positions verified a block, by the server's attestation, else by its arguments."""
+    said = header.attestation.get("window") or header.server_args.get("speculative_num_draft_tokens")
+    return int(said or WINDOW)
 
 
 def _header(path: Path, metadata: Mapping[bytes, bytes] | None, rows: int) -> Header:
     if not metadata or KEY not in metadata:
         raise UserError(f"{path}: no {KEY.decode()!r} header", "it was not written by specbench: move it away")
-    try:
-        header = Header.from_json(metadata[KEY].decode())
-    except (ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{path}: header: {error}", "move it away, or read it with the version that wrote it") from None
+    where = f"{path}: header"
+    header = Header.from_json(decoded(metadata[KEY], where), where)
     if faults := cell_digest.header_faults(metadata, metadata[KEY], rows):
         raise _refused(path, faults)
+    if strange := list(header_checks.defects(header)):
+        raise UserError(f"{where}: {strange[0]}", "measure the cell again with this version")
     if path.stem != header.cell.id:
         hint = "give it its name back, or delete the copy"
         raise UserError(f"{path}: it holds cell {header.cell.id} ({header.cell.label}), not the one of its name", hint)
@@ -128,20 +98,12 @@ def _header(path: Path, metadata: Mapping[bytes, bytes] | None, rows: int) -> He
 
 
 def _refused(path: Path, faults: Sequence[str]) -> UserError:
-    return UserError(f"{path}: {'; '.join(faults)}", "delete it and run the cell again")
+    return UserError(f"{path}: {'; '.join(faults)}", REMEDY)
 
 
 def _row(line: Mapping[str, Any]) -> Row:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in line.items()}
     return Row(**values)
-
-
-def _guarded(reader: Callable[[Path], Any], path: Path) -> Any:
-    try:
-        return reader(path)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: not a whole cell file: {reason}", "delete it and run the cell again") from None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -23,8 +23,7 @@ import pandas as pd
 import pyarrow as pa
 
 from harness.schema.header import Header
-from harness.store import cell_file
-from harness.store.cell_file import SCHEMA
+from harness.store.columns import COUNT, OUTPUTS, SCHEMA
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Frames:
 
 def framed(cells: Sequence[tuple[Header, pa.Table]], outputs: bool = False) -> Frames:
     """Both frames of cells in memory; their rows as `cell_file.as_table` makes them. Checks nothing."""
-    columns = [name for name in SCHEMA.names if outputs or name not in cell_file.OUTPUTS]
+    columns = [name for name in SCHEMA.names if outputs or name not in OUTPUTS]
     return Frames(pd.DataFrame([line(header) for header, _ in cells]), _rows(cells, columns))
 
 
@@ -56,6 +55,6 @@ def _rows(cells: Sequence[tuple[Header, pa.Table]], columns: Sequence[str]) -> p
         [i for i, table in enumerate(tables) for _ in range(table.num_rows)],
         categories=[header.cell.id for header, _ in cells],
     )
-    frame = joined.to_pandas(types_mapper={cell_file.COUNT: pd.Int64Dtype()}.get)
+    frame = joined.to_pandas(types_mapper={COUNT: pd.Int64Dtype()}.get)
     frame.insert(0, "cell", names)
     return frame

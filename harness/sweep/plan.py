@@ -19,7 +19,7 @@ from harness.sweep import cells
 from harness.sweep.plan_notes import notes
 from harness.sweep.resolve import Inputs, resolve
 from harness.sweep.sweep import AR, Sweep, load
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, WINDOW
 from sglang_specbench.atomic_file import write_text
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
@@ -39,6 +39,7 @@ class PlannedLaunch:
     target_path: str  # folder, or hub id while it is not downloaded
     draft_path: str  # "" without a drafter
     cells: tuple[Cell, ...]
+    window: int = WINDOW  # positions verified a block, by the drafter's checkpoint; of no meaning without a block head
     provenance: Mapping[str, Any] = field(default_factory=dict)  # the drafter's own words; {} if it says nothing
 
     @property
@@ -67,6 +68,7 @@ class PlannedLaunch:
             seed=first.seed,
             concurrency=first.capacity,
             context_length=first.context_length,
+            window=self.window,
             extra=first.server,
         )
 
@@ -177,12 +179,14 @@ def _in_panel_order(sweep: Sweep, servers: list[list[Cell]]) -> list[list[Cell]]
 
 def _launch(inputs: Inputs, order: int, served: Sequence[Cell]) -> PlannedLaunch:
     first = served[0]
-    draft = inputs.drafters.get((first.target, ARMS[first.arm].checkpoint))
+    key = (first.target, ARMS[first.arm].checkpoint)
+    draft = inputs.drafters.get(key)
     return PlannedLaunch(
         id=hashlib.sha256(json.dumps(first.launch_key).encode()).hexdigest()[:12],
         order=order,
         target_path=inputs.targets[first.target].path,
         draft_path=draft.path if draft else "",
         cells=tuple(served),
-        provenance=inputs.provenance.get((first.target, ARMS[first.arm].checkpoint), {}),
+        window=inputs.windows.get(key, WINDOW),
+        provenance=inputs.provenance.get(key, {}),
     )

@@ -15,10 +15,12 @@ from harness.prompts.prompt_set import PromptSet
 from harness.sweep import provenance
 from harness.sweep.sweep import Sweep
 from sglang_specbench import checkpoint, models
-from sglang_specbench.arms import Arm, get_arm
+from sglang_specbench.arms import Arm, base_of, get_arm
+from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
 from sglang_specbench.device import detect_device, dtype_on
 from sglang_specbench.errors import UserError
+from sglang_specbench.machine import unsupplied
 from sglang_specbench.models import Model
 
 
@@ -35,6 +37,8 @@ class Inputs:
     sets: Mapping[str, PromptSet]  # those that are here
     missing_sets: Mapping[str, str]  # set -> reason and the command that fixes it
     provenance: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # as `drafters`; {}: unknown
+
+    windows: Mapping[tuple[str, str], int] = field(default_factory=dict)  # as `drafters`: positions verified a block
 
     @property
     def missing_models(self) -> tuple[Model, ...]:
@@ -69,6 +73,11 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
         dtype=dtype_on(device, dtype),
         targets=targets,
         drafters=drafters,
+        windows={
+            key: checkpoint.window(model.folder, row(base_of(key[1])))
+            for key, model in drafters.items()
+            if model.folder
+        },
         provenance={key: provenance.read(model.folder) for key, model in drafters.items() if model.folder},
         renders={name: render_digest(m.folder) if m.folder else m.digest for name, m in targets.items()},
         manifests={name: manifest(name, data_dirs) for name in names},
@@ -80,6 +89,8 @@ def resolve(sweep: Sweep, data_dirs: Sequence[Path] = (), device: str = "") -> I
 def _drafters(sweep: Sweep, targets: Mapping[str, Model], device: str) -> dict[tuple[str, str], Model]:
     found: dict[tuple[str, str], Model] = {}
     for target, arm in _pairs(sweep):
+        if lacking := unsupplied(arm):
+            raise UserError(f"{sweep.where}: panel.arms: {arm.name!r} is {lacking}", "leave it out")
         if device == "cpu" and "cuda" in arm.needs:
             raise UserError(f"{sweep.where}: arm {arm.name!r} runs on cuda only", "leave it out, or set server.device")
         if not arm.checkpoint:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.stats import block_width
 from harness.stats.estimate import Estimate, Missing
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting, printed
@@ -110,8 +111,10 @@ def method_notes(cells: Sequence[TableCell]) -> Iterator[str]:
 
 
 def title_of(results: Results, arm: str) -> str:
-    """The arm as printed, with a dagger if no certificate holds for it."""
+    """The arm as printed, with its width where the run has several, and a dagger if no certificate holds for it."""
     title = ARMS[arm].title if arm in ARMS else arm
+    if arm in results.windows and block_width.unlike(results.windows):
+        title = f"{title}, {block_width.drafted(results.windows[arm])}"
     return f"{title} {UNAUDITED}" if arm in results.unaudited else title
 
 

@@ -13,6 +13,7 @@ from harness.stats.ties import Place, count, places, printed_band
 from harness.tables.build import Line, Slot, build, lowest_concurrency, method_notes, title_of, whole
 from harness.tables.paper_speed import main_arms
 from harness.tables.table import Column, Table, TableCell, TableRow, words
+from sglang_specbench.arms import WINDOW
 
 ROUNDING = "Printed numbers that the rounded tables give only within rounding"
 
@@ -38,7 +39,8 @@ def ledger(results: Results) -> Table:
 
 def survival(results: Results) -> Table:
     """Share of blocks that accept slot i: not conditional, tau = 1 + sum."""
-    slots = [Slot(column=Column(name=str(i)), quantity=f"a{i}") for i in range(1, 16)]
+    widest = max((w for seen in results.windows.values() for w in seen), default=WINDOW)
+    slots = [Slot(column=Column(name=str(i)), quantity=f"a{i}") for i in range(1, widest)]
     return build(results, "survival", "Survival of drafted slots", "Arm", _lines(results), slots)
 
 

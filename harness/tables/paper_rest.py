@@ -3,13 +3,13 @@
 from typing import Any
 
 from harness.paper import published
+from harness.stats import block_width
 from harness.stats.contrast import relative
 from harness.stats.estimate import Missing
 from harness.stats.results import Results
 from harness.stats.setting import Setting, printed
 from harness.tables.build import lowest_concurrency, title_of
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
-from sglang_specbench.arms import DRAFTED, WINDOW
 
 NOTHING = "this drafter has no provenance.json: how it was trained is not known"
 # the paper's quantity -> how a drafter's contract or recipe says it
@@ -68,7 +68,8 @@ def _drafters(results: Results) -> dict[str, dict[str, Any]]:
     for cell in results.cells.itertuples():
         key = (str(cell.target), str(cell.draft_digest))
         if cell.draft_digest and key not in found:
-            found[key] = dict(getattr(cell, "provenance", None) or {})
+            said = dict(getattr(cell, "provenance", None) or {})
+            found[key] = said and {**said, "window": block_width.window(cell)}
             names[f"{cell.target} {title_of(results, str(cell.arm))}"] = found[key]
     return names
 
@@ -81,7 +82,8 @@ def _said(quantity: str, provenance: dict[str, Any]) -> TableCell:
     if not provenance:
         return TableCell(content=Missing(NOTHING))
     try:
-        return TableCell(content=Text(form.format(**_settings(provenance), window=WINDOW, drafted=DRAFTED)))
+        window = provenance["window"]
+        return TableCell(content=Text(form.format(**_settings(provenance), window=window, drafted=window - 1)))
     except (KeyError, ValueError, TypeError) as error:
         return TableCell(content=Missing(f"the drafter's provenance.json does not say it ({error})"))
 

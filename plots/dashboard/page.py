@@ -43,10 +43,10 @@ class Page:
 
 
 def slug(text: str) -> str:
-    """A name that is safe in a URL, a file name and an id; different texts have different ones, spaces aside."""
+    """A name that is safe in a URL, a file name and an id; different texts have different ones."""
+    if len(text) <= LONGEST and re.fullmatch(r"[a-z0-9][a-z0-9 -]*", text):
+        return text.replace(" ", "_")
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST]
-    if plain == text.replace(" ", "-"):
-        return plain
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}".lstrip("-")
 
 

@@ -14,9 +14,11 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from sglang_specbench.arms import ARMS, WINDOW, Arm
+from sglang_specbench import checkpoint
+from sglang_specbench.arms import ARMS, Arm
 from sglang_specbench.config import from_dict
 from sglang_specbench.launch import Launch
 from sglang_specbench.refused_log import check_log
@@ -65,8 +67,10 @@ def judge(launch: Launch) -> Verdict:
             reason = f"{type(error).__name__}: {error}"
             return Verdict(arm=arm.name, proposal=launch.proposal, ok=False, reasons=(reason,))
     reasons = check_log(log.getvalue(), arm, launch.proposal, "cpu")  # "cpu": no proof lines before a server runs
-    if arm.head and resolved["speculative_num_draft_tokens"] != WINDOW:
-        reasons.append(f"window: wanted {WINDOW}, SGLang says {resolved['speculative_num_draft_tokens']}")
+    if arm.head and launch.draft:
+        trained, served = checkpoint.window(Path(launch.draft), arm), resolved["speculative_num_draft_tokens"]
+        if served != trained:  # SGLang only warns, after it has loaded the weights
+            reasons.append(f"window: the checkpoint's is {trained}, SGLang would verify {served}")
     return Verdict(arm=arm.name, proposal=launch.proposal, ok=not reasons, reasons=tuple(reasons), resolved=resolved)
 
 

@@ -50,7 +50,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.subject = subjects.subject(load(self.sweep), "mini", self.serve, "mini", remote=False)
-        self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject), self.design)
+        self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject)[0], self.design)
 
     @contextlib.contextmanager
     def serve(self, launch: Launch) -> Iterator[Elsewhere]:
@@ -69,7 +69,7 @@ class Bench:
         draft = self.draft(arm)
         design = self.design
         with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
-            examiner = Examiner(self.reference, design, self.subject.launch.dtype)
+            examiner = Examiner(self.reference, design, self.subject.launch.dtype, self.subject.launch.window - 1)
             batch = (False, design.untruncated, design.bulk, design.samples)
             return self.subject.on(server, lambda probe: examiner.sampled(probe, *batch))
 

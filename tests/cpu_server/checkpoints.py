@@ -5,6 +5,7 @@ both the accept and the reject path run. Block 16 as everywhere (DSpark: 15 draf
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import torch
@@ -214,3 +215,13 @@ def _tokenizer(folder: Path) -> None:
     words.pre_tokenizer = pre_tokenizers.Split("", "isolated")
     fast = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<1>", pad_token="<2>", unk_token="<0>")
     fast.save_pretrained(folder)
+
+
+def of_width(folder: Path, copy: Path, window: int) -> Path:
+    """A copy of a drafter that verifies ``window`` positions; not for LiLiCorr, whose tensors know it."""
+    shutil.copytree(folder, copy)
+    config = json.loads((copy / "config.json").read_text())
+    size = window - (config["architectures"] == ["Qwen3DSparkModel"])
+    (config if "block_size" in config else config["dflash_config"])["block_size"] = size
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy

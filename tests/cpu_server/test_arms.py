@@ -7,6 +7,7 @@ looked at, because the checkpoints are random.
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,21 @@ def arm_server(
         yield server
 
 
+@pytest.mark.parametrize(("arm", "window"), [("dflash2", 8), ("dspark", 8), ("domino", 5)])
+def test_a_drafter_is_served_at_its_own_width(
+    arm: str, window: int, launch_of: Callable[..., Launch], greedy: Answers, nursery: Nursery, tmp_path: Path
+) -> None:
+    from tests.cpu_server.checkpoints import of_width  # imports torch
+
+    launch = launch_of(arm, ARMS[arm].sampling)
+    folder = of_width(Path(str(launch.draft)), tmp_path / "narrow", window)
+    with serve(replace(launch, draft=str(folder), window=window), tmp_path / "log", nursery) as server:
+        check_server(server, arm, ARMS[arm].sampling)
+        answers = server.generate(PROMPTS, 0)
+        check_counts(answers, window)
+        assert ids(answers) == greedy
+
+
 def eager_steps(server: Server) -> dict[str, int]:
     counts: dict[str, int] = server.get("/server_info")["internal_states"][0][KEY]["eager_steps"]
     return counts
@@ -80,6 +96,7 @@ def check_server(server: Server, arm: str, proposal: Proposal) -> None:
         "device": launch.device,
         "dtype": launch.dtype,
         "capacity": launch.concurrency,
+        "window": launch.window,
         "target_digest": weights_digest(Path(launch.target)),
         "draft_digest": weights_digest(Path(launch.draft)) if launch.draft else "",
     }
@@ -91,14 +108,14 @@ def check_server(server: Server, arm: str, proposal: Proposal) -> None:
     assert check_log(server.log, ARMS[arm], proposal, "cpu") == []
 
 
-def check_counts(answers: list[dict[str, Any]]) -> None:
+def check_counts(answers: list[dict[str, Any]], window: int = 16) -> None:
     """The identities of docs/acceptance.md, on every row."""
     for answer in answers:
         meta = answer["meta_info"]
         histogram, blocks = meta["spec_correct_drafts_histogram"], meta["spec_verify_ct"]
         assert sum(histogram) == blocks
         assert sum(i * n for i, n in enumerate(histogram)) == meta["spec_num_correct_drafts"]
-        assert 0 <= 1 + meta["spec_num_correct_drafts"] + blocks - meta["completion_tokens"] < 16
+        assert 0 <= 1 + meta["spec_num_correct_drafts"] + blocks - meta["completion_tokens"] < window
 
 
 def test_greedy_output_is_that_of_plain_decoding(arm_server: Server, greedy: Answers) -> None:

@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from sglang_specbench.launch import Launch
 from sglang_specbench.models import mini_folder
+from tests.cpu_server.checkpoints import of_width
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]
 
@@ -46,6 +47,7 @@ def test_verdicts(checkpoints: dict[str, Path], tmp_path: Path) -> None:
         (folder / "config.json").write_text(json.dumps(config))
         return folder
 
+    narrow = {name: of_width(checkpoints[name], tmp_path / f"narrow-{name}", 8) for name in ("dflash", "dspark")}
     found = verdicts(
         launch("ar", None, proposal="none"),
         launch("dflash", checkpoints["dflash"]),
@@ -56,13 +58,24 @@ def test_verdicts(checkpoints: dict[str, Path], tmp_path: Path) -> None:
         launch("lilicorr", broken("lilicorr", lilicorr_candidate_topk=3)),
         launch("dflash2", checkpoints["dflash2"], extra=("--speculative-dflash-block-size", "8")),
         launch("dflash", checkpoints["dflash"], extra=("--no-such-flag",)),
+        launch("dflash", narrow["dflash"]),
+        launch("dflash", narrow["dflash"], window=8),
+        launch("dspark", narrow["dspark"], window=8),
     )
-    assert [verdict["ok"] for verdict in found] == [True] * 4 + [False] * 5
+    assert [verdict["ok"] for verdict in found] == [True] * 4 + [False] * 6 + [True] * 2
+    assert [v["resolved"]["speculative_num_draft_tokens"] for v in found[-2:]] == [8, 8]
     assert found[1]["resolved"]["speculative_num_draft_tokens"] == 16
     assert found[2]["resolved"]["attention_backend"] == "fa3"
     for verdict, text in zip(
-        found[4:],
-        ("draft-model-path", "architecture 'DFlash2DraftModel'", "power of two", "must match", "no-such-flag"),
+        found[4:-2],
+        (
+            "draft-model-path",
+            "architecture 'DFlash2DraftModel'",
+            "power of two",
+            "must match",
+            "no-such-flag",
+            "the checkpoint's is 8, SGLang would verify 16",
+        ),
         strict=True,
     ):
         assert text in " ".join(verdict["reasons"]), verdict

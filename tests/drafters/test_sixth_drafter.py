@@ -68,7 +68,8 @@ def proposal(worker):
     seen = Attestation(plugin_version=__version__, sglang_version=SGLANG_VERSION, arm="toy", device="cpu",
         proposal=attest._proposal(worker, row), dtype="float32", draft_model="ToyDraftModel", seed=1, window=16,
         drafted=15)
-    known = {"seed": 1, "target_digest": "", "draft_digest": "", "device": "cpu", "dtype": "float32", "capacity": 1}
+    known = {"seed": 1, "target_digest": "", "draft_digest": "", "device": "cpu", "dtype": "float32", "capacity": 1,
+        "window": 16}
     reasons = mismatches(seen.to_json(), row, "sampled", **known)
     return [reason for reason in reasons if reason.startswith("proposal")]
 

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import re
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -242,3 +244,22 @@ def test_a_baseline_that_is_none_is_named(specbench, tmp_path, text):
 def test_a_plan_that_is_none_is_named(specbench, tmp_path, text):
     (tmp_path / "plan.json").write_text(text)
     assert "plan.json: " in specbench.refused("status", tmp_path)
+
+
+# what reads JSON of our own making: an environment variable, a cache, a child's output, a chart
+OWN = {"sglang_specbench/launch.py", "sglang_specbench/digest.py", "sglang_specbench/serving/preflight.py",
+       "harness/commands/plan.py", "plots/dashboard/page.py"}  # fmt: skip
+AROUND = re.compile(r"\bjson\.loads?\(|\btomllib\.|\bpickle\.|\bpd\.read_|\bnp\.load\b|\bpq\.read_table")
+LIBRARIES = re.compile(r"\b(torch\.load|load_file|safe_open|from_pretrained|ParquetFile|read_metadata|gzip\.open)\(")
+
+
+def test_nothing_reads_around_the_door():
+    """Of a library that reads a file itself, every call stands in a file that wraps it in `reading`."""
+    root = Path(__file__).resolve().parents[2]
+    paths = [p for name in ("sglang_specbench", "harness", "drafters", "plots") for p in (root / name).rglob("*.py")]
+    text = {str(p.relative_to(root)): p.read_text() for p in paths if "mini" not in p.parts}  # mini makes its own files
+    door = "sglang_specbench/foreign_file.py"
+    assert {name for name, source in text.items() if AROUND.search(source)} - {door} == OWN
+    assert {name for name, source in text.items() if LIBRARIES.search(source) and "reading(" not in source} <= {
+        "drafters/reference/target.py"  # its caller does
+    }

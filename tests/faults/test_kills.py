@@ -117,8 +117,8 @@ def test_a_run_whose_reader_has_gone_goes_on(run):
     assert len(run.bytes()) == 2
 
 
-def test_a_lost_ray_worker_costs_its_own_cells(run, fake, monkeypatch):
-    """A stand-in for Ray whose first worker dies after its first cell."""
+def test_a_lost_ray_worker_is_tried_again_and_costs_its_own_cells(run, fake, monkeypatch):
+    """A stand-in for Ray whose workers die: cells that were written stay, the others become rows after the second."""
     import sys
     from types import SimpleNamespace
 
@@ -126,8 +126,9 @@ def test_a_lost_ray_worker_costs_its_own_cells(run, fake, monkeypatch):
     from harness.measure.ray_executor import run_on_ray
 
     def remote(function):
-        def call(order, allocation, ids):
-            return lambda: function(order, allocation, ids)
+        def call(order, task):
+            sent.append(task)
+            return lambda: function(order, task)
 
         return SimpleNamespace(remote=call)
 
@@ -139,9 +140,11 @@ def test_a_lost_ray_worker_costs_its_own_cells(run, fake, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "ray", ray)
     run.launch(arm="ar", cells=1)
-    seen = []
+    seen, sent = [], []
     order = Order(run_dir=run.out, sweep=run.sweep, data_dirs=(run.files / "data",))
     run_on_ray(order, run.plan, {c.id: c for c in run.plan.cells}, Watchers(cell=seen.append))
     assert sorted(h.outcome for h in seen) == ["infrastructure"] * (len(run.plan.cells) - 1) + ["ok"]
-    assert all("Ray worker was lost: The worker died unexpectedly" in h.reason for h in seen if h.outcome != "ok")
+    assert all("worker was lost 2 times: The worker died unexpectedly" in h.reason for h in seen if h.outcome != "ok")
+    assert [task.tries for task in sent] == [0, 1]
+    assert len(sent[1].cells) == len(run.plan.cells) - 1  # the one that was written is not measured again
     assert len(store.headers(run.out)) == len(run.plan.cells)

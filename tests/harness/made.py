@@ -91,6 +91,9 @@ def drafter(arm, **changes):
     if arm == "dflash2":
         config["architectures"] = ["DFlash2DraftModel"]
         nested |= SELECTOR
+    elif arm == "dflash2-noconv":
+        config["architectures"] = ["DFlash2DraftModel"]
+        nested |= {key: SELECTOR[key] for key in ("selector_rank", "selector_top_k")}
     elif arm == "domino":
         nested |= {"projector_type": "domino", "gru_hidden_dim": 8, "emb_dim": 8}
     elif arm == "dspark":

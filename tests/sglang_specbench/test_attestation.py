@@ -31,7 +31,13 @@ def honest(arm: Arm, proposal: Proposal, device: str = "cuda") -> dict[str, Any]
 
 
 def reasons(arm: Arm, proposal: Proposal, seen: dict[str, Any] | None, device: str = "cuda") -> list[str]:
-    wanted = {"seed": 42, "target_digest": "t", "draft_digest": "d" if arm.checkpoint else "", "device": device}
+    wanted: dict[str, Any] = {
+        "window": 16,
+        "seed": 42,
+        "target_digest": "t",
+        "draft_digest": "d" if arm.checkpoint else "",
+        "device": device,
+    }
     return mismatches(seen, arm, proposal, **wanted, dtype="bfloat16", capacity=4)
 
 

@@ -28,9 +28,11 @@ def test_an_arm_takes_its_own_kind_and_no_other(tmp_path, target, arm, kind):
 
 FAULTS = {
     "no rope_theta": ("dflash", {"rope_theta": None}, "no rope_theta: transformers would take 10000"),
-    "window 8": ("dflash", {"block_size": 8}, "block_size: 8, arm 'dflash' is served with 16"),
+    "nothing drafted": ("dflash", {"block_size": 1}, "block_size: 1, arm 'dflash' can be served with 2 to 32"),
     "no block size": ("dflash", {"block_size": None}, "block_size: None"),
-    "gamma 16": ("dspark", {"block_size": 16}, "block_size: 16, arm 'dspark' is served with 15"),
+    "gamma 32": ("dspark", {"block_size": 32}, "block_size: 32, arm 'dspark' can be served with 1 to 31"),
+    "a word": ("dflash", {"block_size": "16"}, "block_size: 16, arm 'dflash' can be served"),
+    "a truth": ("dspark", {"block_size": True}, "block_size: True"),
     "other architecture": ("dflash", {"architectures": ["LlamaForCausalLM"]}, "needs DFlashDraftModel"),
     "no architecture": ("dflash", {"architectures": []}, "architectures: None"),
     "another target's": ("lilicorr", {"hidden_size": 4096}, "hidden_size: 4096, the target"),

@@ -57,6 +57,22 @@ def test_fa3_only_where_sglang_allows_it() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("NVIDIA H100, 81559 MiB, 570.86, 9.0", "driver 570.86 of NVIDIA H100 is older than 580"),
+        ("Tesla V100, 32768 MiB, 580.65, 7.0", "Tesla V100 is sm_70"),
+        ("NVIDIA B200, 183359 MiB, 580.65, 10.0", ""),
+    ],
+)
+def test_a_card_or_driver_that_cannot_serve_is_named(smi, card: str, said: str) -> None:
+    """Before minutes of loading, and by the command that says what runs here."""
+    smi(f"{card}\\n{card}\\n")
+    found = [problem for problem in machine.inspect_machine().problems if "sm_" in problem or "driver" in problem]
+    assert [text for text in found if said and said in text] == found
+    assert len(found) == bool(said)
+
+
 def test_a_dtype_that_is_stated_holds_and_auto_follows_the_device() -> None:
     assert [device.dtype_on("cuda", asked) for asked in ("auto", "float16")] == ["bfloat16", "float16"]
     assert [device.dtype_on("cpu", asked) for asked in ("auto", "bfloat16")] == ["float32", "bfloat16"]

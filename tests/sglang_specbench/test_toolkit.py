@@ -61,3 +61,18 @@ def test_the_interpreters_folder_is_on_the_path(pip_cache: Path) -> None:
     once = toolkit.environment({"PATH": "/bin"})
     assert once["PATH"].split(os.pathsep) == [folder, "/bin"]
     assert toolkit.environment(once)["PATH"] == once["PATH"]
+
+
+@pytest.mark.sglang
+@pytest.mark.slow
+def test_the_module_of_a_server_is_built_for_a_card_that_is_not_here() -> None:
+    """By SGLang's own loader, with the toolkit that a server would get: nvcc, headers and ninja that agree."""
+    if toolkit.prepare() is None:
+        pytest.skip("pip's nvcc is not installed (extra serve)")
+    assert toolkit.report(os.environ).endswith("CUDA 13.0")
+    assert toolkit.build(os.environ, here=False) == "built"
+
+
+def test_a_build_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolkit, "MODULE", "no_such_module")
+    assert "no_such_module" in toolkit.build({"PATH": "/bin"}, here=True)

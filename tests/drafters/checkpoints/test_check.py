@@ -37,8 +37,8 @@ CONFIG_TRAPS = [
     ("dflash", "rope_theta", ABSENT, "rope_theta"),
     ("dflash", "is_causal", ABSENT, "is_causal"),
     ("dflash", "is_causal", True, "is_causal"),
-    ("dflash", "block_size", 15, "block_size"),
-    ("dspark", "block_size", 16, "block_size"),
+    ("dflash", "block_size", 1, "block_size"),
+    ("dspark", "block_size", 32, "block_size"),
     ("dflash", "dtype", "float32", "dtype"),
     ("dflash", "max_position_embeddings", 2048, "max_position_embeddings"),
     ("dflash", "num_target_layers", 7, "num_target_layers"),
@@ -161,3 +161,12 @@ def test_the_command_exits_0_when_clean_and_1_with_a_table_when_not(tmp_path):
     result = CliRunner().invoke(app, ["check", str(bad)])
     assert result.exit_code == 1
     assert "fc.weight" in result.output
+
+
+@pytest.mark.parametrize(("arm", "size", "drafted"), [("dflash", 16, 15), ("dflash", 8, 7), ("dspark", 7, 7)])
+def test_the_command_says_how_many_tokens_a_block_drafts(tmp_path, arm, size, drafted):
+    config = {**configs()[arm], "block_size": size}
+    folder = write(tmp_path / arm, config, tensors(config))
+    done = CliRunner().invoke(app, ["check", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert f"nothing wrong; {arm}, {drafted} tokens drafted a block" in " ".join(done.output.split())

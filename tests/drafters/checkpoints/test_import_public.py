@@ -181,3 +181,28 @@ def test_what_does_not_check_clean_is_not_written(tmp_path):
     with pytest.raises(UserError, match="not written: rope_theta"):
         save(tmp_path / "out", spoilt, tensors(config))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("key", "said"), [("use_swa", "a sliding window"), ("attention_sink_bias", "attention sinks")])
+def test_what_sglang_does_not_read_of_modelopt_is_refused_by_name(key, said, tmp_path):
+    ours = configs()["dflash"]
+    ours["dflash_config"][key] = True
+    with pytest.raises(UserError, match=f"dflash_config.{key}: SGLang 0.5.23 does not serve {said}"):
+        import_checkpoint(write(tmp_path / "foreign", ours, tensors(ours)))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_block_attends_as_its_trainer_says(causal, tmp_path):
+    ours = configs()["dflash"]
+    del ours["is_causal"]
+    ours["dflash_config"]["causal"] = causal
+    done = import_checkpoint(write(tmp_path / "foreign", ours, tensors(ours)))
+    assert done.config["is_causal"] is causal
+
+
+def test_full_attention_is_said_and_a_sliding_one_is_not_guessed(tmp_path):
+    ours = configs()["dflash"]
+    del ours["is_causal"]
+    assert import_checkpoint(write(tmp_path / "full", ours, tensors(ours))).config["is_causal"] is False
+    ours["layer_types"] = ["sliding_attention"] * ours["num_hidden_layers"]
+    assert "is_causal" not in import_checkpoint(write(tmp_path / "sliding", ours, tensors(ours))).config

@@ -159,7 +159,7 @@ def test_an_answer_that_the_token_limit_ended_is_marked(server, tmp_path):
 
 def test_an_output_row_without_an_id_is_named(server, tmp_path):
     (tmp_path / "o.jsonl").write_text('{"messages": []}\n')
-    with pytest.raises(UserError, match=r"o.jsonl:1: not a conversation: KeyError\('id'\)"):
+    with pytest.raises(UserError, match=r"o.jsonl:1: id: expected text, got None"):
         run(server[0], tmp_path / "o.jsonl", talk("a", "hi"))
 
 

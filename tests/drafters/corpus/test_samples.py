@@ -143,7 +143,7 @@ def test_failures_and_empty_answers_are_no_samples(tokenizer, tmp_path):
     [
         (['{"id": 1\n'], "c.jsonl:1: not JSON"),
         (["[]\n"], "c.jsonl:1: expected an object"),
-        ([{"id": "a"}], "c.jsonl:1: not a conversation"),
+        ([{"id": "a"}], "c.jsonl:1: messages: expected a list"),
         ([row("a", "")], "no conversation"),
     ],
 )

@@ -16,6 +16,7 @@ from sglang_specbench.attestation import Attestation
 from sglang_specbench.launch import Launch
 from sglang_specbench.models import Model
 from tests.harness.audit.test_examine import PROMPTS, Chain, V
+from tests.harness.made import drafter, model
 
 DESIGN = Design(samples=400, sure=2, greedy_tokens=8)
 
@@ -52,7 +53,7 @@ class Made:
 @pytest.fixture
 def audited(tmp_path, monkeypatch):
     """``audited(repeats=..., log=..., downgrades=..., remote=...)``: the certificate of lilicorr on such servers."""
-    (tmp_path / "model.safetensors").write_bytes(b"0")
+    model(tmp_path, drafter("lilicorr"))
     target = Model(source="t", folder=tmp_path, digest="t", where="test")
     starts = iter(range(10**6, 2 * 10**6))
 

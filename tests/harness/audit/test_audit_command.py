@@ -116,7 +116,7 @@ class Recorder:
         self.outcomes, self.asked = outcomes, []
         monkeypatch.setattr(session, "reference", lambda *_: "the reference")
         monkeypatch.setattr(session, "audit", self.audit)
-        monkeypatch.setattr(subjects, "prompt_ids", lambda _: {"a": (1, 2)})
+        monkeypatch.setattr(subjects, "prompt_ids", lambda _: ({"a": (1, 2)}, 0))
 
     def audit(self, subject, arm, draft, known, design):
         self.asked.append(arm)
@@ -184,3 +184,19 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(sweep, tmp_pat
     with pytest.raises(UserError, match="--out"):
         run(sweep, tmp_path, ["lilicorr"])
     assert recorder.asked == []
+
+
+def test_prompts_that_are_too_long_are_counted(monkeypatch):
+    """They were left out without a word."""
+    from types import SimpleNamespace
+
+    lengths = {f"p{i}": 10 if i % 3 else 10_000 for i in range(6)}
+    known = SimpleNamespace(prompts=[SimpleNamespace(id=name) for name in lengths])
+    monkeypatch.setattr(subjects.prompts, "load", lambda _: known)
+    monkeypatch.setattr(subjects, "messages", lambda prompt: prompt.id)
+    monkeypatch.setattr(subjects, "Renderer", lambda _: SimpleNamespace(render=lambda name: [1] * lengths[name]))
+    subject = SimpleNamespace(
+        prompt_set="s", target=SimpleNamespace(path="."), launch=SimpleNamespace(context_length=1024)
+    )
+    ids, skipped = subjects.prompt_ids(subject)
+    assert (sorted(ids), skipped) == (["p1", "p2", "p4", "p5"], 2)

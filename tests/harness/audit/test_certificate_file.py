@@ -113,3 +113,18 @@ def test_a_null_in_it_is_no_certificate_either(place):
     place.write_text(json.dumps({**load(place), "versions": None}))
     with pytest.raises(UserError, match="not a certificate"):
         load(place)
+
+
+def test_prompts_that_were_left_out_are_counted_in_file_and_page(place):
+    write(made(skipped=3), place)
+    assert load(place)["skipped"] == 3
+    assert "3 prompts of the set were too long" in place.with_suffix(".md").read_text()
+    assert "too long" not in page(made())
+
+
+@pytest.mark.parametrize("earlier", [7, "x", [1], [{}], {"date": ""}])
+def test_what_a_certificate_replaced_is_of_its_type_or_refused(place, earlier):
+    write(made(), place)
+    place.write_text(json.dumps({**json.loads(place.read_text()), "earlier": earlier}))
+    with pytest.raises(UserError, match="earlier"):
+        load(place)

@@ -73,7 +73,7 @@ def answer(tokens):
 
 def audited(server):
     known = asyncio.run(reference.ask(Chain(), PROMPTS, V, DESIGN))
-    greedy, sampled = asyncio.run(Examiner(known, DESIGN, "float32").examine(server))
+    greedy, sampled = asyncio.run(Examiner(known, DESIGN, "float32", 15).examine(server))
     return Certificate(
         target="t", arm="lilicorr", proposal="sampled", target_digest="a", draft_digest="b", weights_date="", date="",
         versions={}, attestation={}, false_alarm=DESIGN.level, prompt_set="s", server=(),

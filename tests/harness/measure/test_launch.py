@@ -2,6 +2,8 @@
 
 import dataclasses
 import errno
+import json
+import shutil
 import socket
 
 import pytest
@@ -10,7 +12,9 @@ from harness.measure import launch as session
 from harness.prompts.chat_template import ids_hash, messages
 from harness.serve.server import HOST
 from harness.store import cell_file
+from harness.sweep import plan
 from sglang_specbench.errors import UserError
+from tests.harness.measure.conftest import Run
 
 
 def test_a_good_cell_holds_rows_in_order_and_the_whole_story(run, fake):
@@ -66,6 +70,8 @@ def test_the_second_turn_is_rendered_with_the_live_answer(run, fake):
         ({"no_attestation": True}, "not_attested", "no attestation"),
         ({"attests": {"proposal": "sampled"}}, "not_attested", "proposal: wanted 'argmax', server says 'sampled'"),
         ({"attests": {"target_digest": "0"}}, "not_attested", "target_digest"),
+        ({"attests": {"draft_digest": "0"}}, "not_attested", "draft_digest"),
+        ({"attests": {"arm": "domino"}}, "not_attested", "arm: wanted 'dflash', server says 'domino'"),
         ({"attests": {"dtype": "bfloat16"}}, "not_attested", "dtype: wanted 'float32', server says 'bfloat16'"),
         ({"arguments": {"dtype": "bfloat16"}}, "not_attested", "dtype: wanted 'float32', server says 'bfloat16'"),
         ({"arguments": {"context_length": 256}}, "not_attested", "context_length: wanted 512, server says 256"),
@@ -185,3 +191,23 @@ def test_a_server_without_metrics_is_measured_all_the_same(run, fake):
     fake(dflash={"no_metrics": True})
     (header,) = run.launch()
     assert (header.outcome, header.counters) == ("ok", {})
+
+
+def test_a_drafter_of_another_width_is_measured_at_its_own(tmp_path, files, desk, fake):
+    """Block size 8 in the checkpoint: launched, attested, judged and stored as 8."""
+    folder = tmp_path / "narrow"
+    shutil.copytree(files / "dflash", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "block_size": 8}))
+    text = (files / "sweep.toml").read_text().replace(str(files / "dflash"), str(folder))
+    (tmp_path / "s.toml").write_text(text)
+    made = plan.make(tmp_path / "s.toml", [files / "data"])
+    (tmp_path / "honest").mkdir()
+    (header,) = Run(tmp_path / "honest", files, made, desk).launch()
+    assert (header.outcome, header.reason) == ("ok", "")
+    assert header.attestation["window"] == 8
+    fake(dflash={"attests": {"window": 16, "drafted": 15}})
+    (tmp_path / "liar").mkdir()
+    (lied,) = Run(tmp_path / "liar", files, made, desk).launch()
+    assert lied.outcome == "not_attested"
+    assert "window: wanted 8, server says 16" in lied.reason

@@ -1,5 +1,6 @@
 """A request to stop is never lost."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -46,3 +47,25 @@ def test_other_dropped_exceptions_are_reported_as_before():
         assert sys.unraisablehook == seen.append
     finally:
         sys.unraisablehook = before
+
+
+def test_an_interrupt_as_asyncio_starts_is_an_interrupt(monkeypatch):
+    """asyncio.run counts interrupts from zero after it has set its handler: one that came in between is lost."""
+    real = signal.signal
+
+    def install(name, handler):
+        old = real(name, handler)
+        if getattr(handler, "func", None) is not None:  # asyncio's, a partial
+            signal.raise_signal(name)
+        return old
+
+    async def work():
+        await asyncio.sleep(60)
+
+    def start():
+        with one_way_to_stop(), monkeypatch.context() as patched:
+            patched.setattr(signal, "signal", install)
+            asyncio.run(work())
+
+    with pytest.raises(KeyboardInterrupt):
+        start()

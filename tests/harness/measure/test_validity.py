@@ -76,8 +76,8 @@ def test_the_server_may_spoil_its_cell_at_the_end():
 
 def test_only_a_remote_server_may_lack_an_attestation():
     bare = ServerInfo(served_name="x", sglang_version="0.5.23", attestation=None, downgrades=(), verification="")
-    assert refusals(bare, cell(), "", remote=True) == []
-    assert refusals(bare, cell(), "", remote=False) != []
+    assert refusals(bare, cell(), "", remote=True, window=16) == []
+    assert refusals(bare, cell(), "", remote=False, window=16) != []
 
 
 def test_a_remote_server_without_attestation_must_have_the_cells_arguments():
@@ -85,17 +85,17 @@ def test_a_remote_server_without_attestation_must_have_the_cells_arguments():
     bare = ServerInfo(
         served_name="x", sglang_version="0.5.23", attestation=None, downgrades=(), verification="", arguments=said
     )
-    assert refusals(bare, cell(), "", remote=True) == []
+    assert refusals(bare, cell(), "", remote=True, window=16) == []
     for key, value in (
         ("dtype", "float16"),
         ("random_seed", 1),
         ("context_length", 99),
         ("speculative_algorithm", "X"),
     ):
-        (found,) = refusals(replace(bare, arguments={**said, key: value}), cell(), "", remote=True)
+        (found,) = refusals(replace(bare, arguments={**said, key: value}), cell(), "", remote=True, window=16)
         assert found.startswith(f"{key}: wanted ")
-    assert refusals(replace(bare, arguments={**said, "dtype": "auto"}), cell(), "", remote=True) == []
-    assert refusals(replace(bare, running=3), cell(capacity=4), "", remote=True) != []
+    assert refusals(replace(bare, arguments={**said, "dtype": "auto"}), cell(), "", remote=True, window=16) == []
+    assert refusals(replace(bare, running=3), cell(capacity=4), "", remote=True, window=16) != []
 
 
 def test_cautions_say_what_to_do():

@@ -122,4 +122,5 @@ def test_survival_sums_to_tau():
     totals = panel.totals(0)
     a = acceptance.survival(totals)
     np.testing.assert_allclose(1 + a.sum(axis=0), acceptance.ledger(totals)["tau"])
+    assert not a[15:].any()
     assert a[:, 0].tolist() == sorted(a[:, 0], reverse=True)

@@ -108,7 +108,7 @@ def test_merge_joins_parts_and_lets_ok_replace_failed(tmp_path):
     ("change", "message"),
     [
         ({"environment": {"driver": "575", "sglang": "0.5.23"}}, "driver is '580' in .* and '575' in"),
-        ({"started_at": "later"}, "was measured twice"),
+        ({"started_at": "2026-01-02T00:00:00+00:00"}, "was measured twice"),
     ],
 )
 def test_merge_refuses_unlike_runs_and_writes_nothing(tmp_path, change, message):

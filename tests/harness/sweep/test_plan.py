@@ -15,8 +15,9 @@ from harness.sweep import cells, plan, sweep
 from harness.sweep.resolve import Inputs, resolve
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
+from sglang_specbench.machine import unsupplied
 from sglang_specbench.models import Model
-from tests.harness.made import sweep_text, toy
+from tests.harness.made import drafter, model, sweep_text, toy
 
 TRAINED = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")
 
@@ -284,3 +285,30 @@ def test_a_concurrency_that_the_prompts_cannot_reach_is_noted_once():
     few = {"sets": {"gsm8k": sweep.SetSpec(prompts=6)}, "concurrency": (1, 6, 32)}
     (note,) = notes({"arms": ("ar", *TRAINED), **few})
     assert "concurrency 32 is out of reach of the 6 prompts of gsm8k: no block times there" in note
+
+
+def test_the_width_is_the_checkpoints(tmp_path):
+    """Arms of unlike width in one plan, each launched, shown and stored with its own."""
+    toy(tmp_path, ("dflash", "dspark"))
+    model(tmp_path / "dspark", drafter("dspark", block_size=7))
+    (tmp_path / "s.toml").write_text(sweep_text(tmp_path, ("ar", "dflash", "dspark"), ("dflash", "dspark")))
+    _, made = plan.make(tmp_path / "s.toml")
+    widths = {launch.arm: launch.window for launch in made.launches}
+    assert (widths["dflash"], widths["dspark"]) == (16, 8)
+    argv = next(launch for launch in made.launches if launch.arm == "dspark").server(1).argv
+    assert argv[argv.index("--speculative-dspark-block-size") + 1] == "7"
+    plan.write(made, tmp_path)
+    assert {launch.arm: launch.window for launch in plan.read(tmp_path).launches} == widths
+
+
+@pytest.mark.parametrize("name", [a.name for a in ARMS.values() if unsupplied(a)])
+def test_an_arm_whose_needs_nothing_supplies_is_refused_on_any_device(tmp_path, name):
+    """On a GPU it would be refused after minutes of loading, or served as something else."""
+    assert name in ("dspark-scheduled", "standalone")
+    checkpoint = ARMS[name].checkpoint
+    toy(tmp_path, (checkpoint,))
+    text = sweep_text(tmp_path, ("ar", name), (checkpoint,))
+    for device in ("cuda", "cpu"):
+        (tmp_path / "s.toml").write_text(f'{text}[server]\ndevice = "{device}"\n')
+        with pytest.raises(UserError, match=f"panel.arms: '{name}' is not wired: needs a .*leave it out"):
+            plan.make(tmp_path / "s.toml")

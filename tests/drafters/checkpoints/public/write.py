@@ -1,6 +1,7 @@
 """Write the fixtures beside this file with the projects' own classes and writers, of the sizes of the tiny test target.
 
-    pip install --no-deps --target DIR specforge==0.2.0 speculators==0.9.0
+    pip install --no-deps --target DIR specforge==0.2.0 speculators==0.9.0 hs-connectors nvidia-modelopt==0.47.0
+    pip install --target DIR omegaconf pulp
     PYTHONPATH=.:DIR python tests/drafters/checkpoints/public/write.py
 
 Random weights (seeded) in bf16, norms too, so that none looks untrained; larger than at a start of training, so that
@@ -74,20 +75,51 @@ def speculators(arm):
     return getattr(module, f"{name}DraftModel")(config)
 
 
+def modelopt(arm):
+    from modelopt.torch import speculative
+    from transformers import Qwen3ForCausalLM
+
+    drafter = {
+        **SIZES, "num_hidden_layers": len(LAYER_IDS), "target_layer_ids": LAYER_IDS, "projector_type": arm,
+        "markov_rank": 16, "markov_head_type": "vanilla",
+    }  # fmt: skip
+    if arm == "dflash":
+        del drafter["projector_type"]
+    target = Qwen3ForCausalLM(Qwen3Config(**{**SIZES, "num_hidden_layers": TARGET_LAYERS}))
+    terms = {
+        "dflash_block_size": BLOCK - (arm == "dspark"), "dflash_mask_token_id": MASK,
+        "dflash_use_torch_compile": False, "dflash_architecture_config": drafter,
+    }  # fmt: skip
+    speculative.convert(target, [("dflash", terms)])
+    return target
+
+
 def main():
-    for project, arms in ((specforge, ("dflash", "domino", "dspark")), (speculators, ("dflash", "dflash2"))):
+    families = (
+        (specforge, ("dflash", "domino", "dspark")),
+        (speculators, ("dflash", "dflash2")),
+        (modelopt, ("dspark",)),
+    )
+    for project, arms in families:
         for arm in arms:
             torch.manual_seed(0)
             folder = HERE / f"{project.__name__}-{arm}"
             shutil.rmtree(folder, ignore_errors=True)
             model = project(arm).to(torch.bfloat16)
-            for name, weight in model.named_parameters():
+            for name, weight in getattr(model, "dflash_module", model).named_parameters():
                 with torch.no_grad():
                     weight.copy_(weight + 0.1 * torch.randn_like(weight) if "norm" in name else 7 * weight)
-            model.save_pretrained(folder)
-            for copied in folder.glob("*.py"):  # of the project's source
-                copied.unlink()
+            write(model, folder)
             print(folder.name, sum(p.stat().st_size for p in folder.iterdir()))
+
+
+def write(model, folder):
+    if hasattr(model, "get_exporter"):
+        model.get_exporter().export(folder, torch.bfloat16)
+        return
+    model.save_pretrained(folder)
+    for copied in folder.glob("*.py"):  # of the project's source
+        copied.unlink()
 
 
 if __name__ == "__main__":

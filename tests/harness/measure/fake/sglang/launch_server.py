@@ -23,8 +23,6 @@ from sglang_specbench.arms import ARMS
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.digest import weights_digest
 
-WINDOW = 16
-
 
 @dataclass(kw_only=True)
 class Faults:
@@ -74,6 +72,7 @@ class Fake:
         self.measured = 0
         self.counted = dict.fromkeys(("num_requests", "generation_tokens", "spec_verify_calls"), 0)
         self.speculative = bool(args.speculative_algorithm)
+        self.window = args.speculative_num_draft_tokens
 
     @web.middleware
     async def routes(self, request, handler):
@@ -116,10 +115,10 @@ class Fake:
             arm=arm.name,
             proposal=self.config["proposal"],
             device=self.config["device"],
-            dtype="float32",
+            dtype=self.args.dtype,
             draft_model=arm.architectures[0] if arm.architectures else "",
-            window=WINDOW if self.speculative else 1,
-            drafted=WINDOW - 1 if self.speculative else 0,
+            window=self.window if self.speculative else 1,
+            drafted=self.window - 1 if self.speculative else 0,
             seed=self.args.random_seed,
             target_digest=weights_digest(Path(self.config["target"])),
             draft_digest=weights_digest(Path(draft)) if draft else "",
@@ -221,7 +220,7 @@ class Fake:
             meta |= {
                 "spec_verify_ct": blocks,
                 "spec_num_correct_drafts": correct,
-                "spec_num_proposed_drafts": blocks * (WINDOW - 1),
+                "spec_num_proposed_drafts": blocks * (self.window - 1),
                 "spec_accept_length": len(ids) / blocks,
                 "spec_correct_drafts_histogram": histogram[:-1] if faults.broken_histogram else histogram,
             }
@@ -230,9 +229,9 @@ class Fake:
 
     def blocks(self, total, seed):
         """Blocks that commit 1..8 tokens until ``total`` is reached; the last one is kept whole."""
-        histogram, emitted, i = [0] * WINDOW, 1, 0
+        histogram, emitted, i = [0] * self.window, 1, 0
         while emitted < total:
-            accepted = seed[i % 32] % 8
+            accepted = seed[i % 32] % min(8, self.window)
             histogram[accepted] += 1
             emitted += accepted + 1
             i += 1
@@ -250,6 +249,7 @@ def main():
     parser.add_argument("--context-length", type=int)
     parser.add_argument("--max-running-requests", type=int)
     parser.add_argument("--speculative-algorithm", default="")
+    parser.add_argument("--speculative-num-draft-tokens", type=int, default=16)
     args, _ = parser.parse_known_args()
     config = json.loads(os.environ["SPECBENCH_CONFIG"])
     table = json.loads(os.environ.get("FAKE_SGLANG", "{}"))
