@@ -98,6 +98,13 @@ def states(run: Path) -> list[Path]:
     return sorted(path for path in run.glob("step-*") if _STATE.fullmatch(path.name))
 
 
+def arms_of(run: Path) -> list[str]:
+    """Arms that the newest state of ``run`` holds, or, trained one by one, the run folders in it; [] for no run."""
+    if found := states(run):
+        return sorted(path.stem for path in found[-1].glob("*.pt"))
+    return sorted(path.name for path in run.iterdir() if states(path)) if run.is_dir() else []
+
+
 def latest(run: Path) -> Path:
     """The newest state of ``run``; `UserError` if there is none."""
     found = states(run)
