@@ -88,7 +88,7 @@ def _command(launch: Launch) -> str:
 
 def _admit(server: Server, planned: PlannedLaunch) -> None:
     """`Failure` unless a run would measure on it."""
-    if found := refusals(server.info(), planned.cells[0], server.text(), remote=False):
+    if found := refusals(server.info(), planned.cells[0], server.text(), remote=False, window=planned.window):
         server.give_up()
         raise Failure("not_attested", "; ".join(found))
 
