@@ -12,7 +12,7 @@ from typing import Any
 
 from sglang_specbench import width
 from sglang_specbench.arms import WINDOW, Arm
-from sglang_specbench.checkpoint_kind import block_drafters, kind, setting
+from sglang_specbench.checkpoint_kind import block_drafters, kind, rope_theta, setting
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import open_file, read_object, reading
 
@@ -146,8 +146,7 @@ def _check_architecture(path: Path, config: Mapping[str, Any], arm: Arm) -> None
 
 
 def _check_rope(path: Path, config: Mapping[str, Any]) -> None:
-    parameters = config.get("rope_parameters") or {}
-    if "rope_theta" not in config and "rope_theta" not in parameters:
+    if rope_theta(config) is None:
         raise UserError(
             f"{path}: no rope_theta: transformers would take 10000",
             "write the target's rope_theta into it",

@@ -16,7 +16,7 @@ from drafters.model.finding import is_count
 from drafters.model.registry import package
 from sglang_specbench.arms import DRAFTED
 from sglang_specbench.checkpoint import MOST_LAYERS
-from sglang_specbench.checkpoint_kind import kind, setting
+from sglang_specbench.checkpoint_kind import kind, rope_theta, setting
 from sglang_specbench.config import from_dict, near_name
 from sglang_specbench.errors import UserError
 
@@ -176,11 +176,9 @@ def default_layer_ids(draft_layers: int, target_layers: int) -> tuple[int, ...]:
 
 
 def _rope_theta(config: Mapping[str, Any]) -> float:
-    """Transformers 5 nests what transformers 4 kept at the top level."""
-    nested = config.get("rope_parameters") or {}
-    if "rope_theta" not in config and "rope_theta" not in nested:
+    value = rope_theta(config)
+    if value is None:
         raise UserError("config.json: no rope_theta", "write the value that the model was trained with")
-    value = config["rope_theta"] if "rope_theta" in config else nested["rope_theta"]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"config.json: rope_theta: expected a number, got {str(value)[:80]}", "write it as trained")
     return float(value)

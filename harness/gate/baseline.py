@@ -91,5 +91,5 @@ def fingerprint(run_dir: Path) -> str:
         raise UserError(f"{run_dir}: no measured cells", "name a run folder of specbench run")
     total = hashlib.sha256()
     for file in (*cells, *run_dir.glob("plan.json")):
-        total.update(file.name.encode() + hashlib.sha256(read_bytes(file, FILE_BYTES)).digest())
+        total.update(os.fsencode(file.name) + hashlib.sha256(read_bytes(file, FILE_BYTES)).digest())
     return total.hexdigest()

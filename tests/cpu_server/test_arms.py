@@ -80,6 +80,14 @@ def test_a_drafter_is_served_at_its_own_width(
         assert ids(answers) == greedy
 
 
+def test_dspark_is_served_in_bfloat16(launch_of: Callable[..., Launch], nursery: Nursery, tmp_path: Path) -> None:
+    """Its fused write of the context is a Triton kernel that only bfloat16 takes."""
+    launch = replace(launch_of("dspark", "sampled"), dtype="bfloat16")
+    with serve(launch, tmp_path / "log", nursery) as server:
+        check_server(server, "dspark", "sampled")
+        check_counts(server.generate(PROMPTS, 1))
+
+
 def eager_steps(server: Server) -> dict[str, int]:
     counts: dict[str, int] = server.get("/server_info")["internal_states"][0][KEY]["eager_steps"]
     return counts

@@ -88,6 +88,14 @@ CPU = (
         delete_when="the draft models take the unfused path on a CPU",
     ),
     Patch(
+        name="cpu_dspark_kv_write",
+        target="sglang.srt.models.dspark:DSparkDraftMixin._fused_kv_write_bundle",
+        signature="(self, pool)",
+        replace=always(tensors.no_fused_write),
+        reason="bundles the arguments of a Triton kernel that bfloat16 drafts call; without it they write layer by layer",
+        delete_when="the draft models take the unfused path on a CPU",
+    ),
+    Patch(
         name="cpu_domino_gate",
         target=f"{_WORKER}:validate_domino_runtime",
         signature="(*, device, tp_size, tp_rank, target_vocab_size, draft_vocab_size, hidden_size,"

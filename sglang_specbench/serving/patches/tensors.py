@@ -62,6 +62,10 @@ def qk_norm_rope_(
     qk_NHD.copy_(torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1).to(qkv.dtype))
 
 
+def no_fused_write(self: Any, pool: Any) -> None:
+    """``_fused_kv_write_bundle`` where there is no kernel to bundle for: float32 drafts get the same answer."""
+
+
 def domino_gate(**kwargs: Any) -> None:
     """``validate_domino_runtime`` for one CPU: of its checks only the vocabularies can be wrong here."""
     if kwargs["target_vocab_size"] != kwargs["draft_vocab_size"]:
