@@ -20,7 +20,8 @@ from tests import synthetic_run as synthetic
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-NOT_CLONED = (".git", ".venv", "out", "build", "checkpoints", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis")
+NOT_CLONED = (".git", ".venv", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis")
+OUTPUTS = ("out", "build", "checkpoints")  # of commands, at the top: a package has a room of that name
 SPECBENCH = """#!{python}
 import shutil, sys
 if sys.argv[1] == "run" and {stand_in!r}:
@@ -66,7 +67,8 @@ def test_a_flag_that_is_gone_is_found():
 
 def follow(page, tree, stand_in=""):
     """Run the commands of ``page`` in ``tree``, a copy of what a clone holds; all that they printed."""
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*NOT_CLONED))
+    never = shutil.ignore_patterns(*NOT_CLONED)
+    shutil.copytree(ROOT, tree, ignore=lambda at, names: {*never(at, names), *(OUTPUTS if Path(at) == ROOT else ())})
     tool = tree / "bin" / "specbench"
     tool.parent.mkdir()
     tool.write_text(SPECBENCH.format(python=sys.executable, stand_in=str(stand_in)))
