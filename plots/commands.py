@@ -74,13 +74,15 @@ def dashboard(
 
     entries = read(history)
     results, frames = load_run(run, arms) if run else (None, None)
-    if results is not None and results.cells is not None and (results.cells.outcome == "ok").any():
-        name = Path(run).name
-        if name not in [Path(e.run).name for e in entries]:
-            entries.append(record.entry(name, results, ""))
+    judged = ""
+    if results is not None and frames is not None and (frames.cells.outcome == "ok").any():
+        known = [e for e in entries if e.identity == record.identity(frames.cells)]
+        if not known:
+            entries.append(record.entry(Path(run).name, results, ""))
+        judged = record.said((known or entries)[-1])
     if not entries and results is None:
         raise UserError(f"{history}: no runs in the history", "name one with --run RUN, or gate a run first")
     rows = frames.rows if frames else None
-    sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates))
+    sources = Sources(history=entries, results=results, rows=rows, certificates=load_all(certificates), judged=judged)
     pages = build(sources, out)
     typer.echo(f"{out / 'index.html'}: {len(pages)} pages, {len(entries)} runs in the history")

@@ -12,7 +12,7 @@ from typing import Any
 
 from sglang_specbench import width
 from sglang_specbench.arms import WINDOW, Arm
-from sglang_specbench.checkpoint_kind import block_drafters, kind, setting
+from sglang_specbench.checkpoint_kind import block_drafters, kind, rope_theta, setting
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import open_file, read_object, reading
 
@@ -28,6 +28,17 @@ def check(folder: Path, arm: Arm, target: Path | None) -> None:
 
     ``target``: the target's folder, or None while it is not here.
     """
+    check_config(folder, arm, target)
+    missing = sorted(set(arm.tensors) - tensor_names(folder))  # a download that broke off is named here, too
+    if missing:
+        raise UserError(
+            f"{folder}: no tensor {missing[0]!r}: SGLang would serve arm {arm.name!r} without it and say nothing",
+            "export the checkpoint again; specbench check lists every key",
+        )
+
+
+def check_config(folder: Path, arm: Arm, target: Path | None) -> None:
+    """What of `check` needs no weights."""
     path = folder / "config.json"
     config = read_config(path)
     _check_architecture(path, config, arm)
@@ -35,8 +46,10 @@ def check(folder: Path, arm: Arm, target: Path | None) -> None:
     _check_block(path, config, arm)
     if target is not None:
         _check_target(path, config, target / "config.json")
-    tensor_names(folder)  # a download that broke off is named here, not by a server that dies
-    _check_own(folder, config, arm)
+    for key in arm.sizes:
+        value = setting(config, key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise UserError(f"{path}: {key}: {str(value)[:80]}, arm {arm.name!r} needs a positive whole number", REMEDY)
 
 
 def window(folder: Path, arm: Arm) -> int:
@@ -76,17 +89,22 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def tensor_names(folder: Path) -> set[str]:
     """Names in the headers of all safetensors files of ``folder``; `UserError` for a broken or a missing one."""
+    return set(tensor_shapes(folder))
+
+
+def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Name -> shape, from the same headers; no weight is read."""
     from safetensors import safe_open
 
     missing = next(_missing_shards(folder), None)
     if missing:
         raise UserError(f"{folder / missing}: missing, one of the files of this model", REMEDY)
-    names: set[str] = set()
+    shapes: dict[str, tuple[int, ...]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         open_file(path, TENSORS_BYTES, REMEDY).close()
         with reading(path, REMEDY, "not a safetensors file"), safe_open(path, framework="np") as file:
-            names |= set(file.keys())
-    return names
+            shapes |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return shapes
 
 
 def _missing_shards(folder: Path) -> Iterator[str]:
@@ -128,8 +146,7 @@ def _check_architecture(path: Path, config: Mapping[str, Any], arm: Arm) -> None
 
 
 def _check_rope(path: Path, config: Mapping[str, Any]) -> None:
-    parameters = config.get("rope_parameters") or {}
-    if "rope_theta" not in config and "rope_theta" not in parameters:
+    if rope_theta(config) is None:
         raise UserError(
             f"{path}: no rope_theta: transformers would take 10000",
             "write the target's rope_theta into it",
@@ -154,20 +171,3 @@ def _check_target(path: Path, config: Mapping[str, Any], target: Path) -> None:
                 f"{path}: {key}: {str(config.get(key))[:80]}, the target {target} has {size}",
                 "name the drafter of this target",
             )
-
-
-def _check_own(folder: Path, config: Mapping[str, Any], arm: Arm) -> None:
-    """What the arm's row demands beyond any drafter: the sizes of its head, and tensors that SGLang would not miss."""
-    for key in arm.sizes:
-        value = setting(config, key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise UserError(
-                f"{folder / 'config.json'}: {key}: {str(value)[:80]}, arm {arm.name!r} needs a positive whole number",
-                REMEDY,
-            )
-    missing = sorted(set(arm.tensors) - tensor_names(folder))
-    if missing:
-        raise UserError(
-            f"{folder}: no tensor {missing[0]!r}: SGLang would serve arm {arm.name!r} without it and say nothing",
-            "export the checkpoint again; specbench check lists every key",
-        )

@@ -15,6 +15,11 @@ def setting(config: Mapping[str, Any], name: str) -> Any:
     return (config.get("dflash_config") or {}).get(name, config.get(name))
 
 
+def rope_theta(config: Mapping[str, Any]) -> Any:
+    """The base of the rotary angles, from the top level or where transformers 5 nests it; None if absent."""
+    return config.get("rope_theta", (config.get("rope_parameters") or {}).get("rope_theta"))
+
+
 def block_drafters() -> tuple[str, ...]:
     """Names of the checkpoints that this program trains and checks: those of the arms with a block head."""
     return tuple(dict.fromkeys(arm.checkpoint for arm in ARMS.values() if arm.head))

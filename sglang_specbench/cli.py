@@ -22,6 +22,7 @@ COMMANDS = {
     "arms": "The arms: flags, proof demanded, proposals, known approximations.",
     "plan": "Expand a sweep into its cells and launches; --preflight checks their server arguments.",
     "run": "Measure what is missing of a sweep; resumes where it was stopped.",
+    "serve": "Start the server that a run would start, say its URL, and end it with Ctrl-C.",
     "status": "What of a run is done, failed or missing.",
     "data": "List, fetch and check prompt sets.",
     "tables": "The paper's tables, and ours, from a run.",

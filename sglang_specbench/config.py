@@ -60,8 +60,9 @@ def from_dict(cls: type[T], table: Mapping[str, Any], where: str) -> T:
 def near_name(word: str, known: typing.Iterable[str]) -> str:
     """The hint for a misspelt name: the nearest known one, or the whole list."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6) if len(word) <= LONGEST_NAME else []
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    lowered = {name.lower(): name for name in names}  # GSM8K is gsm8k
+    near = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6) if len(word) <= LONGEST_NAME else []
+    return f"did you mean {lowered[near[0]]!r}?" if near else f"known: {', '.join(names)}"
 
 
 def _required(field: "dataclasses.Field[Any]") -> bool:

@@ -54,10 +54,10 @@ def dtype_on(device: str, asked: str) -> str:
     return asked if asked != "auto" else {"cuda": "bfloat16", "cpu": "float32"}[device]
 
 
-def require(device: str) -> None:
-    """`UserError` if ``device`` is cuda and this machine has no GPU."""
+def require(device: str, where: str = "--device") -> None:
+    """`UserError` naming ``where`` if ``device`` is cuda and this machine has no GPU."""
     if device == "cuda" and not gpus():
-        raise UserError("--device cuda: nvidia-smi finds no GPU that may be used", "see specbench doctor")
+        raise UserError(f"{where} cuda: nvidia-smi finds no GPU that may be used", "see specbench doctor")
 
 
 def capability() -> int:

@@ -45,7 +45,7 @@ def weights_digest(folder: Path) -> str:
     files = [folder / name for name in _COUNTED if (folder / name).is_file()] + weights
     total = hashlib.sha256()
     for path in files:
-        total.update(f"{path.name}\0{file_digest(path)}\n".encode())
+        total.update(os.fsencode(f"{path.name}\0{file_digest(path)}\n"))
     return total.hexdigest()
 
 
@@ -54,7 +54,7 @@ def file_digest(path: Path) -> str:
     known = _version(path)
     if known.st_size <= REMEMBERED_BYTES:
         return _sha256(path)
-    memo = _cache_dir() / hashlib.sha256(f"{path.resolve()}\0{known}".encode()).hexdigest()
+    memo = _cache_dir() / hashlib.sha256(os.fsencode(f"{path.resolve()}\0{known}")).hexdigest()
     if (remembered := _remembered(memo)) is not None:
         return remembered
     digest = _sha256(path)

@@ -4,8 +4,10 @@ Pure and standard library only: nothing is started, read or looked up here. The 
 each is there stands beside it.
 """
 
+import itertools
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ from sglang_specbench.config import from_dict
 from sglang_specbench.device import attention_backend
 
 CONFIG_ENV = "SPECBENCH_CONFIG"
+PATH = "PYTHONPATH"
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 STAND_IN = Path(__file__).parent / "serving" / "cpu"  # holds the torch stand-in for the sgl_kernel wheel
 
 
@@ -55,7 +59,9 @@ class Launch:
     context_length: int = 8192  # tokens, prompt and answer
     window: int = WINDOW  # positions verified a block, by the drafter's checkpoint; of no meaning without a block head
     capability: int = 90  # compute capability of the GPU (90 is 9.0): the attention backend follows it
-    extra: tuple[str, ...] = ()  # server arguments of the sweep, last, so that they win
+    extra: tuple[
+        str, ...
+    ] = ()  # of the sweep, as env(1) has it: NAME=value words, then arguments, last, so that they win
 
     @property
     def config(self) -> ServerConfig:
@@ -72,25 +78,23 @@ class Launch:
     def argv(self) -> tuple[str, ...]:
         """``-m sglang.launch_server ...``, to be run with the interpreter that has SGLang."""
         device = _cpu_flags(self) if self.device == "cpu" else _cuda_flags(self)
-        return ("-m", "sglang.launch_server", *_common_flags(self), *device, *self._spec_flags(), *self.extra)
+        return ("-m", "sglang.launch_server", *_common_flags(self), *device, *self._spec_flags(), *self._added()[1])
 
     @property
     def env(self) -> dict[str, str]:
         """The variables that this launch sets; everything else is inherited."""
-        own = {
-            "SGLANG_PLUGINS": "specbench",  # and no other installed plugin
-            "SGLANG_EXPOSE_OWN_ENV_VARS": "1",  # /server_info then shows the SGLANG_* it read
-            "TOKENIZERS_PARALLELISM": "false",
-            CONFIG_ENV: self.config.to_json(),
-        }
-        return own | (_CPU_ENV if self.device == "cpu" else {}) | ARMS[self.arm].environment(self.proposal)
+        own = _OWN_ENV | {CONFIG_ENV: self.config.to_json()}
+        own |= (_CPU_ENV if self.device == "cpu" else {}) | ARMS[self.arm].environment(self.proposal)
+        return _over(own, self._added()[0])
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         """``base`` with `env` laid over it; a PYTHONPATH of ``base`` stays, behind ours."""
-        merged = {**base, **self.env}
-        if "PYTHONPATH" in base and "PYTHONPATH" in self.env:
-            merged["PYTHONPATH"] = os.pathsep.join((self.env["PYTHONPATH"], base["PYTHONPATH"]))
-        return merged
+        return _over(self.env, {**base, **{k: v for k, v in self.env.items() if k != PATH}})
+
+    def _added(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """The variables and the arguments in ``extra``."""
+        words = list(itertools.takewhile(_VARIABLE.match, self.extra))
+        return dict(word.split("=", 1) for word in words), self.extra[len(words) :]
 
     def _spec_flags(self) -> tuple[str, ...]:
         arm: Arm = ARMS[self.arm]
@@ -102,6 +106,24 @@ class Launch:
         return ("--speculative-algorithm", arm.algorithm, *draft, *backend, *stated)
 
 
+def own_variables() -> frozenset[str]:
+    """Names of the variables that some launch sets, which a sweep may not; all may add to PYTHONPATH."""
+    proposals: tuple[Proposal, ...] = ("none", "argmax", "sampled")
+    arms = {name for arm in ARMS.values() for proposal in proposals for name in arm.environment(proposal)}
+    return frozenset({*_OWN_ENV, CONFIG_ENV, *_CPU_ENV, *arms}) - {PATH}
+
+
+def _over(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, str]:
+    """``second`` laid over ``first``; of two PYTHONPATHs the first one leads."""
+    paths = [found[PATH] for found in (first, second) if PATH in found]
+    return {**first, **second, **({PATH: os.pathsep.join(paths)} if paths else {})}
+
+
+_OWN_ENV = {
+    "SGLANG_PLUGINS": "specbench",  # and no other installed plugin
+    "SGLANG_EXPOSE_OWN_ENV_VARS": "1",  # /server_info then shows the SGLANG_* it read
+    "TOKENIZERS_PARALLELISM": "false",
+}
 _CPU_ENV = {
     "SGLANG_USE_CPU_ENGINE": "1",
     "PYTHONPATH": str(STAND_IN),

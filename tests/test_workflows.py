@@ -19,7 +19,13 @@ from harness.gate import baseline, history
 from tests import synthetic_run as synthetic
 
 ROOT = Path(__file__).resolve().parent.parent
-INPUTS = {"sweep": "demo", "baseline": "results/baseline.json", "extra": "serve", "budget-minutes": "1"}
+INPUTS = {
+    "sweep": "demo",
+    "baseline": "results/baseline.json",
+    "extra": "serve",
+    "budget-minutes": "1",
+    "metric": "both",
+}
 SPECBENCH = """#!{python}
 import shutil, sys
 if sys.argv[1] == "run":
@@ -59,6 +65,12 @@ def checkout(tmp_path, runs):
     """A folder with an accepted baseline; ``checkout(candidate)`` puts the commands into it."""
     shutil.copytree(runs["usual"], tmp_path / "results" / "demo")
     baseline.accept(tmp_path / "results" / "baseline.json", tmp_path / "results" / "demo", "the first")
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "origin.git")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "remote", "add", "origin", "origin.git")
+    git(tmp_path, "add", "results")
+    git(tmp_path, "commit", "-qm", "a baseline")
+    git(tmp_path, "push", "-q", "origin", "main")
 
     def with_candidate(name):
         texts = {
@@ -75,6 +87,12 @@ def checkout(tmp_path, runs):
         return tmp_path
 
     return with_candidate
+
+
+def git(folder, *words):
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 def steps(file):
@@ -103,6 +121,8 @@ def carry_out(file, folder):
             "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
             "GITHUB_OUTPUT": str(folder / "outputs"),
             "GITHUB_ENV": str(exported),
+            "GITHUB_REF_NAME": "main",
+            "SWEEP": "demo",
             **dict(line.split("=", 1) for line in exported.read_text().splitlines()),
             **own,
         }
@@ -128,9 +148,33 @@ def test_the_steps_pass_a_usual_run_and_fail_a_worse_drafter(checkout, file, can
     if code:
         assert "| lilicorr | tau |" in summary
     if "nightly" in file:
-        (entry,) = history.read(folder / "results/history.jsonl")
+        git(folder, "clone", "-q", "origin.git", "tomorrow")  # what the next night reads
+        (entry,) = history.read(folder / "tomorrow/results/history.jsonl")
         assert entry.verdict == ("regression" if code else "ok")
         assert (folder / "site/index.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_next_night_adds_a_line_beside_what_others_have_pushed(checkout):
+    folder = checkout("usual")
+    assert carry_out("workflows/nightly.yml", folder) == 0
+    git(folder, "clone", "-q", "origin.git", "tomorrow")
+    (folder / "tomorrow" / "other").touch()
+    git(folder / "tomorrow", "add", "other")
+    git(folder / "tomorrow", "commit", "-qm", "somebody else's")
+    git(folder / "tomorrow", "push", "-q", "origin", "main")
+    shutil.rmtree(next((folder / "results/runs").iterdir()))
+    assert carry_out("workflows/nightly.yml", folder) == 0
+    git(folder / "tomorrow", "pull", "-q", "origin", "main")
+    assert [e.verdict for e in history.read(folder / "tomorrow/results/history.jsonl")] == ["ok", "ok"]
+
+
+def test_there_is_nothing_to_fill_in_but_the_sweep():
+    for file in FILES:
+        text = (ROOT / ".github" / file).read_text()
+        assert not re.search(r"TODO|CHANGEME|YOUR_|<[A-Z]+>", text)
+    nightly = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+    assert nightly["jobs"]["nightly"]["env"] == {"SWEEP": "paper_head_cost"}
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from drafters.model.finding import Config, Finding, is_count
 from drafters.model.registry import package, submodule
 from sglang_specbench import width
-from sglang_specbench.checkpoint_kind import block_drafters, kind, row, setting
+from sglang_specbench.checkpoint_kind import block_drafters, kind, rope_theta, row, setting
 
 
 def config_findings(config: Config, target: Config | None) -> list[Finding]:
@@ -35,7 +35,7 @@ def _sizes(config: Config) -> Iterator[Finding]:
 
 
 def _rope(config: Config) -> Iterator[Finding]:
-    if "rope_theta" not in config and "rope_theta" not in (config.get("rope_parameters") or {}):
+    if rope_theta(config) is None:
         yield Finding(
             "rope_theta",
             "absent: Qwen3Config silently uses 10000, and the drafter drafts poorly",

@@ -20,7 +20,7 @@ from drafters.checkpoints.check import read_config
 from drafters.checkpoints.speculators_config import from_speculators, is_speculators
 from sglang_specbench.arms import ARMS
 from sglang_specbench.checkpoint import REMEDY, TENSORS_BYTES
-from sglang_specbench.checkpoint_kind import setting
+from sglang_specbench.checkpoint_kind import rope_theta, setting
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import open_file, reading
 
@@ -165,8 +165,8 @@ def _config(config: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Any
         config["is_causal"] = bool(nested["causal"])
     if config.get("is_causal") is None and "sliding_attention" not in (config.get("layer_types") or ()):
         config["is_causal"] = False  # what SGLang assumes of full attention: said, not changed
-    if "rope_theta" not in config and config.get("rope_parameters"):
-        config["rope_theta"] = config["rope_parameters"]["rope_theta"]
+    if (theta := rope_theta(config)) is not None:
+        config["rope_theta"] = theta
     return config
 
 

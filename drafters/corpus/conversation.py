@@ -1,20 +1,37 @@
 """A corpus as it lies on disk: JSON Lines, one conversation each.
 
-A line is ``{"id", "category", "messages": [{"role", "content"}, ...]}``, written by ``specbench generate``. A line with
-``error`` instead of an answer is a recorded failure; a single answer comes with the ``prompt_ids`` and ``output_ids``
-of the server, ``cut`` counts answers that reached the token limit. Works without torch.
+Works without torch.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_lines
 
 REMEDY = 'write {"id", "category", "messages": [{"role", "content"}]}'
+
+
+class Message(TypedDict):
+    """One turn."""
+
+    role: str  # `system` (the first only), `user` or `assistant`
+    content: str  # plain text
+
+
+class Line(TypedDict):
+    """One line, as ``specbench generate`` reads and writes it; further keys are left alone."""
+
+    id: str  # one for each line of a file: a second call of `specbench generate` goes by it
+    messages: NotRequired[list[Message]]  # turns in order, `user` and `assistant` in turn; absent beside `error`
+    category: NotRequired[str]  # for people
+    error: NotRequired[str]  # why there is no answer: a recorded failure, which training drops and counts
+    cut: NotRequired[int]  # answers that the token limit ended
+    prompt_ids: NotRequired[list[int]]  # of a single answer: what the server was sent
+    output_ids: NotRequired[list[int]]  # of a single answer: what the server said
 
 
 @dataclass(frozen=True)

@@ -37,22 +37,35 @@ def regenerate(
 ) -> None:
     """Write the conversations that ``output`` lacks; ``on_done(row)`` is called for each.
 
-    Raises `UserError` before anything is written when ``server`` does not answer.
+    Rows of an earlier call that hold no answer are done again, and are not kept beside the new ones. Raises `UserError`
+    before anything is written when ``server`` does not answer.
     """
+    asyncio.run(_run(conversations, output, tokenizer, server.rstrip("/"), concurrency, on_done))
+
+
+def answered(row: dict[str, Any], where: str = "") -> bool:
+    """Whether ``row`` ends in an answer; `UserError` naming ``where`` if it is no conversation."""
+    if "error" in row:
+        return False
+    messages = Conversation.from_row(row, where).messages
+    return bool(messages) and messages[-1]["role"] == "assistant"
+
+
+def _keep_answered(output: Path) -> set[str]:
+    """Ids of the rows of ``output`` that hold an answer; the others, and the torn last line of a killed run, go."""
+    if not output.is_file():
+        return set()
     cut_torn_line(output)
-    done = set(_answered(output)) if output.is_file() else set()
-    missing = (c for c in conversations if c.id not in done)
-    asyncio.run(_run(missing, output, tokenizer, server.rstrip("/"), concurrency, on_done))
-
-
-def _answered(output: Path) -> Iterator[str]:
-    """Ids of the rows that end in an answer."""
-    for where, row in read_rows(output):
-        if "error" in row:
-            continue
-        conversation = Conversation.from_row(row, where)
-        if conversation.messages and conversation.messages[-1]["role"] == "assistant":
-            yield conversation.id
+    kept, rows = list[str](), 0
+    part = output.with_name(f"{output.name}.part")
+    with part.open("w", encoding="utf-8") as handle:
+        for where, row in read_rows(output):
+            rows += 1
+            if answered(row, where):
+                handle.write(json.dumps(row, ensure_ascii=False) + "\n")
+                kept.append(str(row["id"]))
+    part.replace(output) if len(kept) < rows else part.unlink()
+    return set(kept)
 
 
 async def _run(
@@ -66,7 +79,9 @@ async def _run(
     timeout = aiohttp.ClientTimeout(total=ANSWER_S, sock_connect=10)
     async with aiohttp.ClientSession(server, timeout=timeout) as session:
         answerer = Answerer(session, tokenizer, await _room(session, server))
-        waiting = iter(conversations)  # workers draw from one iterator, so a streamed corpus is never held whole
+        done = _keep_answered(output)
+        # workers draw from one iterator, so a streamed corpus is never held whole
+        waiting = (c for c in conversations if c.id not in done)
         with output.open("a", encoding="utf-8") as handle:
             workers = (_work(answerer, waiting, handle, on_done) for _ in range(concurrency))
             await asyncio.gather(*workers)
@@ -79,7 +94,9 @@ async def _room(session: aiohttp.ClientSession, server: str) -> int:
             reply.raise_for_status()
             room = (await _object(reply, "/server_info")).get("max_req_input_len")
     except aiohttp.ClientConnectorError:
-        raise UserError(f"--server {server}: nothing listens there", "start SGLang with the target first") from None
+        raise UserError(
+            f"--server {server}: nothing listens there", "leave it out, or: specbench serve TARGET"
+        ) from None
     except (aiohttp.ClientError, TimeoutError, ValueError, UserError) as error:  # ValueError: a URL that is none
         raise UserError(f"--server {server}: no SGLang there ({error!r})", "start it with the target first") from None
     if type(room) is not int or room < 1:
@@ -95,7 +112,7 @@ async def _work(
         row: dict[str, Any] = {"id": conversation.id, "category": conversation.category}
         try:
             row |= await answerer.answer(conversation)
-        except (aiohttp.ClientError, TimeoutError, NoRoomError, UserError) as error:
+        except (aiohttp.ClientError, TimeoutError, NoRoomError, NothingAskedError, UserError) as error:
             row["error"] = str(error) or repr(error)
         handle.write(json.dumps(row, ensure_ascii=False) + "\n")
         handle.flush()
@@ -135,6 +152,10 @@ class NoRoomError(Exception):
     """The prompt leaves no token of the server's context for an answer."""
 
 
+class NothingAskedError(Exception):
+    """The conversation has no turn of a user."""
+
+
 @dataclass(frozen=True)
 class Answerer:
     """The target behind ``session``; prompt and answer have ``room`` tokens together."""
@@ -153,7 +174,9 @@ class Answerer:
         row: dict[str, Any] = {"messages": history}
         answers = cut = 0
         asked = conversation.messages
-        if asked and asked[-1]["role"] != "assistant":
+        if not any(message["role"] == "user" for message in asked):
+            raise NothingAskedError("no turn of a user to answer")
+        if asked[-1]["role"] != "assistant":
             asked = (*asked, {"role": "assistant", "content": ""})
         for message in asked:
             if message["role"] == "assistant":

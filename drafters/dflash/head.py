@@ -18,6 +18,7 @@ from drafters.model.proposal import Drafting, Proposal
 class Settings:
     """DFlash adds nothing to the backbone's config."""
 
+    widths: ClassVar[tuple[str, ...]] = ()  # see `training.scaled_recipes`
     architecture: ClassVar[str] = "DFlashDraftModel"
     counts_anchor: ClassVar[bool] = True
     anchor_predicts: ClassVar[bool] = False

@@ -20,8 +20,8 @@ from drafters.model.losses import Loss, prefix_counts
 class Weights:
     """``dpace_alpha`` 0 means exponential decay; otherwise D-PACE with that alpha (its paper: 0.5)."""
 
-    beta: float = 7.0
-    dpace_alpha: float = 0.0
+    beta: float = 7.0  # slots over which the weight of a slot falls to 1/e
+    dpace_alpha: float = 0.0  # smoothing of D-PACE's weights; 0: exponential decay
 
 
 def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:

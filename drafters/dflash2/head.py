@@ -23,9 +23,10 @@ _STD = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    selector_rank: int = 256
-    selector_top_k: int = 16  # a power of two: SGLang's walk kernel asks for it
+    selector_rank: int = 256  # width of the codes of predecessor and successor
+    selector_top_k: int = 16  # candidates of a slot: a power of two: SGLang's walk kernel asks for it
 
+    widths: ClassVar[tuple[str, ...]] = ("selector_rank",)  # see `training.scaled_recipes`
     architecture: ClassVar[str] = "DFlash2DraftModel"
     counts_anchor: ClassVar[bool] = True
     anchor_predicts: ClassVar[bool] = False

@@ -19,8 +19,8 @@ from drafters.model.losses import Loss, prefix_counts
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    beta: float = 7.0
-    selector: float = 1.0
+    beta: float = 7.0  # slots over which the weight of a slot falls to 1/e
+    selector: float = 1.0  # weight of the selector's cross-entropy beside DFlash's
 
 
 def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:

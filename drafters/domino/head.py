@@ -25,9 +25,10 @@ _STD = 0.02
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     shift_label: bool = True  # the anchor's row predicts the first drafted token
-    gru_hidden_dim: int = 1024
-    emb_dim: int = 256
+    gru_hidden_dim: int = 1024  # width of the state over the tokens chosen so far
+    emb_dim: int = 256  # width of the bottleneck before the vocabulary
 
+    widths: ClassVar[tuple[str, ...]] = ("gru_hidden_dim", "emb_dim")  # see `training.scaled_recipes`
     architecture: ClassVar[str] = "DFlashDraftModel"
     counts_anchor: ClassVar[bool] = True
 

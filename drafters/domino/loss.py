@@ -20,7 +20,7 @@ from drafters.model.losses import Loss, prefix_counts
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    beta: float = 7.0
+    beta: float = 7.0  # slots over which the weight of a slot falls to 1/e
     mixing: float = 1.0  # share of the steps over which lambda falls to 0
 
 

@@ -29,11 +29,12 @@ _KEYS = [
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    markov_rank: int = 256
-    markov_head_type: Literal["vanilla", "gated", "rnn"] = "vanilla"
-    enable_confidence_head: bool = True
-    confidence_head_with_markov: bool = True
+    markov_rank: int = 256  # width of the previous token's code
+    markov_head_type: Literal["vanilla", "gated", "rnn"] = "vanilla"  # how the code is made
+    enable_confidence_head: bool = True  # trains a confidence for each slot, for scheduled verification
+    confidence_head_with_markov: bool = True  # the confidence sees the previous token's code, too
 
+    widths: ClassVar[tuple[str, ...]] = ("markov_rank",)  # see `training.scaled_recipes`
     architecture: ClassVar[str] = "Qwen3DSparkModel"
     counts_anchor: ClassVar[bool] = False
     anchor_predicts: ClassVar[bool] = True

@@ -21,10 +21,10 @@ from drafters.model.losses import Loss, prefix_counts
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    beta: float = 7.0  # DeepSpec: 4 for its 7 tokens
-    cross_entropy: float = 0.1
-    distance: float = 0.9
-    confidence: float = 1.0  # without effect when the head has no confidence
+    beta: float = 7.0  # slots over which the weight of a slot falls to 1/e; DeepSpec: 4 for its 7 tokens
+    cross_entropy: float = 0.1  # weight of the true token's cross-entropy
+    distance: float = 0.9  # weight of the distance to the target's distribution
+    confidence: float = 1.0  # weight of the confidence's calibration; without effect when the head has no confidence
 
 
 def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:

@@ -38,16 +38,20 @@ class Settings:
     two keeps that exact in bf16. About rms(hidden state) / rms(embedding) lets a small target's tokens be seen.
     """
 
-    lilicorr_candidate_topk: int = 8  # a power of two, at most 16
-    lilicorr_hidden_size: int = 1024  # 0: the drafter's width
-    lilicorr_num_layers: int = 2
-    lilicorr_num_heads: int = 8
-    lilicorr_mlp_ratio: float = 2.0
-    lilicorr_factor_dim: int = 1024
-    lilicorr_vector_eps: float = 1e-4
-    lilicorr_logit_scale: float = 8.0
-    lilicorr_embedding_scale: float = 1.0
+    lilicorr_candidate_topk: int = 8  # candidates of a slot (K): a power of two, at most 16
+    lilicorr_hidden_size: int = 1024  # width of the lattice's layers; 0: the drafter's
+    lilicorr_num_layers: int = 2  # layers of attention over all candidates of a block
+    lilicorr_num_heads: int = 8  # heads of that attention
+    lilicorr_mlp_ratio: float = 2.0  # width of a layer's MLP, over the layer's
+    lilicorr_factor_dim: int = 1024  # width of the outgoing and incoming vectors (d_e)
+    lilicorr_vector_eps: float = 1e-4  # least norm of such a vector
+    lilicorr_logit_scale: float = 8.0  # factor of the cosine (sigma)
+    lilicorr_embedding_scale: float = 1.0  # of training: factor of the candidates' embeddings; the export folds it in
 
+    widths: ClassVar[tuple[str, ...]] = (
+        "lilicorr_hidden_size",
+        "lilicorr_factor_dim",
+    )  # see `training.scaled_recipes`
     architecture: ClassVar[str] = "LiLiCorrDraftModel"
     counts_anchor: ClassVar[bool] = True
     anchor_predicts: ClassVar[bool] = False

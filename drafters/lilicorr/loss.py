@@ -22,9 +22,9 @@ from drafters.model.losses import Loss, prefix_counts
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    beta: float = 7.0
-    gamma: float = 0.25
-    distractor: float = 1.0  # lambda
+    beta: float = 7.0  # slots over which the weight of a slot falls to 1/e
+    gamma: float = 0.25  # weight of the two lattice terms beside DFlash's
+    distractor: float = 1.0  # lambda: weight of the distractor term beside the lattice's cross-entropy
 
 
 def loss(drafter: Drafter, batch: TrainingBatch, weights: Weights) -> Loss:

@@ -16,7 +16,7 @@ from drafters.model.finding import is_count
 from drafters.model.registry import package
 from sglang_specbench.arms import DRAFTED
 from sglang_specbench.checkpoint import MOST_LAYERS
-from sglang_specbench.checkpoint_kind import kind, setting
+from sglang_specbench.checkpoint_kind import kind, rope_theta, setting
 from sglang_specbench.config import from_dict, near_name
 from sglang_specbench.errors import UserError
 
@@ -36,24 +36,24 @@ _COPIED = (  # from the target to the drafter, as the released Qwen3 drafters do
 class DrafterConfig:
     """One drafter. ``head`` is its arm's ``Settings``; ``conv_kernel_size`` 0 means no convolution."""
 
-    arm: str
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    max_position_embeddings: int
-    rope_theta: float
-    block_size: int
-    mask_token_id: int
-    target_layer_ids: tuple[int, ...]
-    num_target_layers: int
-    head: Any
-    rms_norm_eps: float = 1e-6
-    conv_kernel_size: int = 0
-    conv_group_size: int = 0
+    arm: str  # whose drafter it is
+    hidden_size: int  # the target's
+    num_hidden_layers: int  # of the drafter; unless stated, 5
+    num_attention_heads: int  # the target's, unless stated
+    num_key_value_heads: int  # the target's, unless stated
+    head_dim: int  # the target's, unless stated
+    intermediate_size: int  # the target's, unless stated
+    vocab_size: int  # the target's
+    max_position_embeddings: int  # the target's
+    rope_theta: float  # the target's, unless stated
+    block_size: int  # rows of a block, the anchor's included, but for DSpark; unless stated, 16 (DSpark: 15)
+    mask_token_id: int  # token id that stands for a drafted slot
+    target_layer_ids: tuple[int, ...]  # target layers whose hidden states are seen; unless stated, evenly spaced
+    num_target_layers: int  # the target's
+    head: Any  # the arm's own settings
+    rms_norm_eps: float = 1e-6  # the target's, unless stated
+    conv_kernel_size: int = 0  # rows that the convolution of -conv arms and DFlash2 sees; 0: none
+    conv_group_size: int = 0  # channels of one group of it
 
     def __post_init__(self) -> None:
         if bool(self.conv_kernel_size) != bool(self.conv_group_size):
@@ -176,11 +176,9 @@ def default_layer_ids(draft_layers: int, target_layers: int) -> tuple[int, ...]:
 
 
 def _rope_theta(config: Mapping[str, Any]) -> float:
-    """Transformers 5 nests what transformers 4 kept at the top level."""
-    nested = config.get("rope_parameters") or {}
-    if "rope_theta" not in config and "rope_theta" not in nested:
+    value = rope_theta(config)
+    if value is None:
         raise UserError("config.json: no rope_theta", "write the value that the model was trained with")
-    value = config["rope_theta"] if "rope_theta" in config else nested["rope_theta"]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"config.json: rope_theta: expected a number, got {str(value)[:80]}", "write it as trained")
     return float(value)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from sglang_specbench.atomic_file import whole
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value, open_file, read_object, reading
@@ -56,13 +57,12 @@ def save(
 def save_best(
     run: Path, arm: str, best: Best, drafter: Any, identity: dict[str, str], provenance: dict[str, Any]
 ) -> None:
-    """Keep the weights of ``arm`` that decode best so far in ``run``/best: written whole, then renamed."""
+    """Keep the weights of ``arm`` that decode best so far in ``run``/best."""
     folder = run / "best"
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{arm}.part"
     said = {"step": best.step, "decoded_tau": best.tau, **identity, "provenance": provenance}
-    torch.save({"config": drafter.config.to_json(), "drafter": drafter.state_dict(), "state": said}, part)
-    part.replace(folder / f"{arm}.pt")
+    with whole(folder / f"{arm}.pt") as part:
+        torch.save({"config": drafter.config.to_json(), "drafter": drafter.state_dict(), "state": said}, part)
 
 
 def load_best(run: Path, arm: str) -> Best:
@@ -96,6 +96,13 @@ def said_of(state: Path) -> dict[str, Any]:
 def states(run: Path) -> list[Path]:
     """Complete states of ``run``, oldest first."""
     return sorted(path for path in run.glob("step-*") if _STATE.fullmatch(path.name))
+
+
+def arms_of(run: Path) -> list[str]:
+    """Arms that the newest state of ``run`` holds, or, trained one by one, the run folders in it; [] for no run."""
+    if found := states(run):
+        return sorted(path.stem for path in found[-1].glob("*.pt"))
+    return sorted(path.name for path in run.iterdir() if states(path)) if run.is_dir() else []
 
 
 def latest(run: Path) -> Path:

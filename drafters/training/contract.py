@@ -12,38 +12,49 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sglang_specbench.config import from_dict, load_toml
+from sglang_specbench.config import from_dict, load_toml, near_name
 from sglang_specbench.errors import UserError
 
 _WITHOUT_EFFECT = (
     "arms", "micro_batch", "checkpoint_every", "evaluate_every", "decode_prompts", "decode_tokens", "patience",
 )  # fmt: skip
 PAPER = Path(__file__).with_name("contract.toml")
+SHIPPED = {"paper": PAPER, "mini": Path(__file__).parents[1] / "mini" / "contract.toml"}
+
+
+def locate(source: str) -> Path:
+    """The contract file ``source``, or the shipped one of that name; `UserError` if it is neither."""
+    path = Path(source)
+    if path.exists() or path.suffix == ".toml":
+        return path
+    if source not in SHIPPED:
+        raise UserError(f"{source}: neither a contract file nor a shipped contract", near_name(source, SHIPPED))
+    return SHIPPED[source]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """Keys are explained in ``contract.toml``; `ValueError` for values that cannot be trained under."""
+    """`ValueError` for values that cannot be trained under."""
 
-    arms: tuple[str, ...]
-    seed: int
-    length: int
-    batch: int
-    micro_batch: int
-    epochs: int
-    anchors: int
-    learning_rate: float
-    weight_decay: float
-    clip: float
-    schedule: Literal["linear", "cosine"]
-    warm_up: float
-    precision: Literal["fp32", "bf16"]
-    frozen_backbone: bool = False
-    checkpoint_every: int
-    evaluate_every: int
-    decode_prompts: int = 8
-    decode_tokens: int = 128
-    patience: int = 0
+    arms: tuple[str, ...]  # drafters that are trained side by side
+    seed: int  # of the order of samples, of anchors and of first weights
+    length: int  # tokens of a sample, prompt included
+    batch: int  # sequences of a step, over all ranks
+    micro_batch: int  # sequences of one forward on one rank; changes no weights
+    epochs: int  # times that the corpus is gone through
+    anchors: int  # blocks drafted from each sequence, drawn anew each step
+    learning_rate: float  # of AdamW, at the end of the warm-up
+    weight_decay: float  # of AdamW
+    clip: float  # norm of each arm's gradient
+    schedule: Literal["linear", "cosine"]  # after the warm-up, down to zero
+    warm_up: float  # share of the steps
+    precision: Literal["fp32", "bf16"]  # of the compute; parameters and moments are fp32
+    frozen_backbone: bool = False  # only heads are trained, on the backbone of --backbone
+    checkpoint_every: int  # steps between states that a second call resumes from
+    evaluate_every: int  # steps between evaluations on the held-out conversations
+    decode_prompts: int = 8  # held-out prompts that the reference loop decodes at each evaluation, for the real tau
+    decode_tokens: int = 128  # tokens of each of them
+    patience: int = 0  # evaluations without a better tau, of any arm, after which training stops; 0: never
 
     def __post_init__(self) -> None:
         for name in (

@@ -96,7 +96,7 @@ class Training:
         prompts = prompts_of(run.held_out, contract.decode_prompts)
         self.acceptance = Acceptance(run.target, prompts, contract.decode_tokens, self.trainees[0].dtype)
         self.identity, self.provenance = run.identity(), run.provenance()
-        self.step = self._resume()
+        self.step = self.began = self._resume()
         self.best = {arm: training_state.load_best(run.folder, arm) for arm in contract.arms}
 
     def run(self) -> None:
@@ -109,6 +109,8 @@ class Training:
                 started = time.perf_counter()
                 values, tokens = self.update()
                 pace = tokens * world() / (time.perf_counter() - started)
+                if self.step == self.began + 1:
+                    reporter.first_step(time.perf_counter() - started)
                 reporter.advance(self.step, {arm: v["loss"] for arm, v in values.items()})
                 if self.step % REPORT_EVERY == 0:
                     for arm, v in values.items():

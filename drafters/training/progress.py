@@ -6,6 +6,8 @@ dropped, so that no step is in the record twice.
 
 import json
 import math
+import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ class Reporter:
         self.path, self.silent = run / METRICS, silent
         self.board = None if silent else _board(run)
         said = TextColumn("{task.fields[said]}", markup=False)
+        self.step, self.steps = step, steps
         columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(), said
         self.bar = Progress(*columns, console=Console(goes_on=True), disable=silent)
         self.task = self.bar.add_task("", total=steps, completed=step, said="")
@@ -34,6 +37,8 @@ class Reporter:
             _drop_after(self.path, step)
 
     def __enter__(self) -> "Reporter":
+        if not self.silent:
+            print(f"training: {self.steps - self.step:,} of {self.steps:,} steps to do", file=sys.stderr)
         self.bar.start()
         return self
 
@@ -41,6 +46,12 @@ class Reporter:
         self.bar.stop()
         if self.board:
             self.board.close()
+
+    def first_step(self, seconds: float) -> None:
+        """Say at once how long it will take: the first step is slower than those behind it, if anything."""
+        if not self.silent:
+            left = timedelta(seconds=round(seconds * (self.steps - self.step - 1)))
+            print(f"training: the first step took {seconds:.1f} s: at most about {left} left", file=sys.stderr)
 
     def advance(self, step: int, losses: dict[str, float]) -> None:
         """Move the bar to ``step`` and show each arm's loss."""

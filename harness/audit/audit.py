@@ -19,11 +19,11 @@ from harness.audit.target_distribution import Prefix
 from harness.measure.validity import departures
 from harness.serve.remote_server import Elsewhere
 from harness.serve.server import Server
-from harness.sweep.models import Model
 from sglang_specbench import SGLANG_VERSION, __version__, checkpoint
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import mismatches
 from sglang_specbench.launch import Launch
+from sglang_specbench.models import Model
 from sglang_specbench.refused_log import check_log
 
 T = TypeVar("T")

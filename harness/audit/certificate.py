@@ -23,6 +23,15 @@ DERIVED = ("reasons", "verdict", "samples", "smallest_p", "smallest_bias")  # in
 RULES = 2  # of the audit; a certificate by other rules says something else and does not count
 
 
+def least_samples(level: float) -> int:
+    """Samples below which no audit can pass: the simplest test, of one token against all others, would miss the bias.
+
+    ``level``: odds of a false alarm. Targets with more likely tokens need several times as many.
+    """
+    one = Test(name="", samples=1, df=1, statistic=0.0, p=1.0, tv=0.0)
+    return math.ceil((one.smallest_bias(level) / LARGEST_BIAS) ** 2)  # what is seen falls with the root of the number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
     """The samples of one setting and concurrency, and their tests."""

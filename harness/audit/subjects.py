@@ -15,15 +15,14 @@ from harness.prompts.chat_template import Renderer, messages
 from harness.serve.remote_server import Elsewhere
 from harness.serve.server import Server, free_port
 from harness.store.lock import RECORDS
-from harness.sweep import models
-from harness.sweep.models import Model
 from harness.sweep.sweep import AR, Sweep
-from sglang_specbench import checkpoint
+from sglang_specbench import checkpoint, models
 from sglang_specbench.arms import ARMS, Arm, get_arm, word_of
 from sglang_specbench.device import capability, detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.launch import Launch
 from sglang_specbench.machine import unsupplied
+from sglang_specbench.models import Model
 
 PROMPTS = 48  # looked at for one to sample; some of them are compared at temperature 0
 CONTEXT = 1024  # tokens: short prompts, short answers
@@ -49,7 +48,7 @@ def subject(sweep: Sweep, name: str, serve: Serve, prompt_set: str, remote: bool
         concurrency=Design.bulk,
         capability=capability(),
         context_length=min(CONTEXT, sweep.server.context_length),
-        extra=sweep.server.args,
+        extra=sweep.server.words,
     )
     return Subject(
         name=name,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from harness.audit import audit as session
 from harness.audit import certificate_file, subjects
+from harness.audit.certificate import LARGEST_BIAS, least_samples
 from harness.audit.reference import Design, Reference
 from harness.audit.target_distribution import Prefix
 from harness.measure.progress import bar
@@ -18,11 +19,12 @@ from harness.measure.signals import STOPPED, one_way_to_stop
 from harness.schema.failure import Failure
 from harness.store.lock import hold
 from harness.sweep.cells import VERSIONS
-from harness.sweep.models import Model
 from harness.sweep.sweep import load
 from sglang_specbench.arms import get_arm
 from sglang_specbench.console import Console
+from sglang_specbench.device import require
 from sglang_specbench.errors import UserError
+from sglang_specbench.models import Model
 
 EXIT = {"pass": 0, "inconclusive": 3, "infrastructure": 5, "not attested": 4, "fail": 1}  # from good to bad
 
@@ -31,7 +33,7 @@ def audit(
     sweep: Annotated[str, typer.Argument(help="Sweep file or shipped sweep: its targets, drafters and server.")],
     arm: Annotated[list[str] | None, typer.Option(help="Arm to audit; may be repeated. Default: all it can.")] = None,
     prompt_set: Annotated[str, typer.Option("--set", help="Prompt set; default: the sweep's first.")] = "",
-    samples: Annotated[int, typer.Option(min=200, help="Samples at temperature 1; as many beside.")] = 4000,
+    samples: Annotated[int, typer.Option(help="Samples at temperature 1; as many beside.")] = 4000,
     again: Annotated[
         bool, typer.Option("--again", help="Audit anew what has passed with these weights, versions and samples.")
     ] = False,
@@ -51,9 +53,13 @@ def audit(
     chosen = prompt_set or next(iter(loaded.panel[0].sets))
     console = Console()
     serve = subjects.elsewhere(server, target_server) if server else subjects.here(out / "logs")
+    if note := _few(samples):
+        console.print(note, soft_wrap=True)
     todo = []
     for name in loaded.target:  # all of them, before the first is served
         subject = subjects.subject(loaded, name, serve, chosen, remote=bool(server))
+        if not server:
+            require(subject.launch.device, f"{loaded.where}: server.device:")
         prompts, skipped = subjects.prompt_ids(subject)
         if skipped:
             console.print(f"{name}: {skipped} prompts of {chosen} are too long for the audit and are left out")
@@ -69,6 +75,17 @@ def audit(
         console.print("stopped; certificates so far are kept: run the same command to go on")
         raise typer.Exit(STOPPED) from None
     raise typer.Exit(EXIT[max(verdicts, key=list(EXIT).index)])
+
+
+def _few(samples: int) -> str:
+    """A note on fewer samples than the default; `UserError` if no target is simple enough for so few."""
+    least = least_samples(Design.level)
+    if samples < least:
+        hint = f"give at least {least:,}, or leave it out ({Design.samples:,})"
+        raise UserError(f"audit: --samples {samples:,} cannot show a bias of {LARGEST_BIAS:g} on any target", hint)
+    if samples < Design.samples:
+        return f"note: --samples {samples:,} may end inconclusive: the mini target takes about 3,500"
+    return ""
 
 
 @dataclass

@@ -21,6 +21,11 @@ def accept(
 
     accepted = baseline.accept(file, run, why)
     typer.echo(f"{file}: {accepted.run} is the baseline ({accepted.fingerprint[:12]})")
+    kept = baseline.parts(run)
+    size = sum(path.stat().st_size for path in kept) / 1e6
+    typer.echo(f"keep or commit with it: {run}/cells, plan.json, sweep.toml ({len(kept)} files, {size:.1f} MB)")
+    if note := baseline.one_repeat(run):
+        typer.echo(f"note: {note}")
 
 
 @app.command()

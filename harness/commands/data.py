@@ -12,9 +12,9 @@ from harness.prompts.chat_template import Renderer, lengths
 from harness.prompts.fetch import fetch as download
 from harness.prompts.manifest import known, manifest
 from harness.prompts.prompt_set import PromptSet
-from harness.sweep.models import resolve
 from sglang_specbench.console import Console
 from sglang_specbench.errors import UserError
+from sglang_specbench.models import resolve
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, no_args_is_help=True, help="List, fetch and check prompt sets."

@@ -5,15 +5,20 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sglang_specbench.config import near_name
 from sglang_specbench.errors import UserError
 
 if TYPE_CHECKING:
     from harness.gate.verdict import GateOutcome, Rules
+    from harness.schema.cell import Cell
+    from harness.stats.results import Results
 
 BASELINE = Path("results/baseline.json")
 LOOKS = 4  # planned looks with --until-decided: the run as it is, and up to three more repeats
@@ -22,6 +27,9 @@ LOOKS = 4  # planned looks with --until-decided: the run as it is, and up to thr
 def gate(
     run: Annotated[Path, typer.Argument(help="Run folder of the candidate.")],
     baseline: Annotated[Path, typer.Option(help="Baseline file, or a run folder to compare with.")] = BASELINE,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Judge only this arm, beside AR (repeat the option); default: all.")
+    ] = None,
     metric: Annotated[
         Literal["both", "tau", "throughput"], typer.Option(help="tau alone where speed means nothing: shared runners.")
     ] = "both",
@@ -54,7 +62,11 @@ def gate(
         throughput_margin=throughput_margin,
         looks=looks,
     )
-    outcome = _decide(run, against, rules, budget_minutes)
+    decision = Decision(run, load_results(str(against)), rules, arm or [])
+    outcome = decision.judge()
+    if note := decision.beforehand():
+        typer.echo(f"note: {note}", err=True)
+    outcome = decision.until(outcome, budget_minutes)
     text = report.markdown(outcome, against.name, run.name)
     typer.echo(text)
     if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -66,7 +78,7 @@ def gate(
         if path:
             path.write_text(content, encoding="utf-8")
     if history and outcome.judgements:
-        lines.append(history, record.entry(run.name, load_results(str(run)), outcome.verdict))
+        lines.append(history, record.entry(run.name, load_results(str(run)), outcome.verdict, decision.accepted))
     raise typer.Exit(outcome.exit_code)
 
 
@@ -75,20 +87,58 @@ def _require_between(option: str, value: float, below: float) -> None:
         raise UserError(f"gate: {option}: {value:g} is out of range", f"write more than 0 and less than {below:g}")
 
 
-def _decide(run: Path, against: Path, rules: "Rules", budget_minutes: float) -> "GateOutcome":
-    """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
-    from harness.gate.verdict import gate as judge
-    from harness.load_results import load_results
+@dataclass(frozen=True)
+class Decision:
+    """``run`` against ``accepted`` under ``rules``, judged for ``arms`` ([]: all)."""
 
-    deadline = time.monotonic() + 60 * budget_minutes
-    accepted = load_results(str(against))
-    outcome = judge(accepted, load_results(str(run)), rules)
-    for _ in range(rules.looks - 1):
-        if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
-            break
-        _repeat(run)
-        outcome = judge(accepted, load_results(str(run)), rules)
-    return outcome
+    run: Path
+    accepted: "Results"
+    rules: "Rules"
+    arms: Sequence[str]
+
+    def __post_init__(self) -> None:
+        for name in self.arms:
+            if name not in self.accepted.arms():
+                raise UserError(f"gate: --arm: the baseline has no arm {name!r}", near_name(name, self.accepted.arms()))
+
+    def beforehand(self) -> str:
+        """What cannot be decided however good the run is, and what helps; "" if all can."""
+        from harness.gate.troubles import ONE_REPEAT, repeated
+
+        several = repeated(self.accepted.planned or ()) or repeated(self._planned())
+        return "" if several or "throughput" not in self.rules.metrics else ONE_REPEAT
+
+    def _planned(self) -> "tuple[Cell, ...]":
+        from harness.sweep import plan
+
+        return plan.read(self.run).cells if (self.run / "plan.json").is_file() else ()
+
+    def until(self, outcome: "GateOutcome", budget_minutes: float) -> "GateOutcome":
+        """While the verdict is open, looks are left and time too, measure one more repeat and judge again."""
+        deadline = time.monotonic() + 60 * budget_minutes
+        for _ in range(self.rules.looks - 1):
+            if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
+                break
+            _repeat(self.run)
+            outcome = self.judge()
+        return outcome
+
+    def judge(self) -> "GateOutcome":
+        """The verdict on what is measured by now."""
+        from harness.gate.troubles import INVALID, Trouble
+        from harness.gate.verdict import GateOutcome
+        from harness.gate.verdict import gate as judge
+        from harness.load_results import load_results
+        from harness.stats.chosen import only
+        from harness.store.run import cell_files
+
+        if self.run.is_dir() and not cell_files(self.run):
+            nothing = Trouble(INVALID, f"candidate: no cells in {self.run}: nothing was measured")
+            return GateOutcome(verdict="invalid", judgements=(), troubles=(nothing,))
+        accepted, found = self.accepted, load_results(str(self.run))
+        if self.arms:
+            accepted, found = (only(results, {"ar", *self.arms}) for results in (accepted, found))
+        return judge(accepted, found, self.rules)
 
 
 def _repeat(run: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +12,14 @@ import typer
 from rich.table import Table
 
 from harness.sweep.plan import Allocation, Plan, PlannedLaunch, make
-from sglang_specbench.arms import WINDOW
+from sglang_specbench.arms import WINDOW, get_arm
+from sglang_specbench.checkpoint import check_config
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
 from sglang_specbench.errors import UserError
-from sglang_specbench.launch import STAND_IN
+from sglang_specbench.launch import STAND_IN, Launch
+from sglang_specbench.models import config_folder
+from sglang_specbench.weight_headers import faults
 
 PREFLIGHT = "sglang_specbench.serving.preflight"
 
@@ -25,7 +28,12 @@ def plan(
     sweep: Annotated[str, typer.Argument(help="Sweep file, or the name of a shipped one (demo, paper_main, ...).")],
     data_dir: Annotated[list[Path] | None, typer.Option(help="Folder with prompt sets; may be repeated.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
-    preflight: Annotated[bool, typer.Option(help="Let SGLang check every launch's arguments; needs no GPU.")] = False,
+    preflight: Annotated[
+        bool,
+        typer.Option(
+            help="Let SGLang check every launch's arguments, and weights that are here by their headers; needs no GPU."
+        ),
+    ] = False,
     budget: Annotated[bool, typer.Option("--budget", help="Hours, memory and disk on 1, 2, 4 and 8 devices.")] = False,
     run: Annotated[str, typer.Option(help="With --budget: run folder, or 'paper', whose times count.")] = "",
 ) -> None:
@@ -59,7 +67,7 @@ def show(made: Plan, console: Console) -> None:
             f"missing set: {reason}; {_count(count, 'cell')} would be recorded as missing_set", soft_wrap=True
         )
     for model in made.missing_models:
-        console.print(f"missing model: {model.source} (to download it: {model.fetch})", soft_wrap=True)
+        console.print(f"missing model: {model.source} (to get it: {model.fetch})", soft_wrap=True)
     for note in made.notes:
         console.print(f"note: {note}", soft_wrap=True)
 
@@ -83,9 +91,11 @@ def _width(launch: PlannedLaunch) -> str:
 
 
 def _preflight(made: Plan) -> None:
-    """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch."""
-    made.require_models()
-    servers = {(s.arm, s.proposal, s.target): s for s in (launch.server(port=30000) for launch in made.launches)}
+    """Ask SGLang's own argument pipeline about every launch, in a process of its own: it imports torch.
+
+    Configs are enough for it. Weights that are here are held against them by their headers.
+    """
+    servers = {(s.arm, s.proposal, s.target): s for s in (_configured(launch) for launch in made.launches)}
     asked = json.dumps([asdict(server) for server in servers.values()])
     command = [sys.executable, "-m", PREFLIGHT]
     done = subprocess.run(command, input=asked, env=_environment(), capture_output=True, text=True, check=False)
@@ -99,8 +109,32 @@ def _preflight(made: Plan) -> None:
     for verdict in verdicts:
         state = "ok" if verdict["ok"] else " ".join("; ".join(verdict["reasons"]).split())
         typer.echo(f"preflight {verdict['arm']}/{verdict['proposal']}: {state}")
-    if not all(verdict["ok"] for verdict in verdicts):
+    folders = dict.fromkeys(path for s in servers.values() for path in (s.target, s.draft) if path)
+    sound = [_weights(Path(folder)) for folder in folders]
+    typer.echo(
+        "not checked: memory, kernels, what the weights are worth, and tensors beyond those that every model has"
+    )
+    if not all([*sound, *(verdict["ok"] for verdict in verdicts)]):
         raise typer.Exit(2)
+
+
+def _configured(launch: PlannedLaunch) -> Launch:
+    """The server of ``launch``, its models by folders that hold their configs."""
+    server = launch.server(port=30000)
+    folders = [str(config_folder(path, "plan --preflight")) if path else None for path in (server.target, server.draft)]
+    if folders[1]:
+        check_config(Path(folders[1]), get_arm(server.arm), Path(folders[0] or ""))
+    return replace(server, target=folders[0] or "", draft=folders[1])
+
+
+def _weights(folder: Path) -> bool:
+    """Say what the headers of its weights are; False if they do not fit its config."""
+    if not any(folder.glob("*.safetensors")):
+        typer.echo(f"weights of {folder}: not here, so not checked")
+        return True
+    found = faults(folder)
+    typer.echo(f"weights of {folder}: {'; '.join(found) or 'names and shapes fit config.json'}")
+    return not found
 
 
 def _environment() -> dict[str, str]:

@@ -62,6 +62,8 @@ def run(
     loaded, plan = planning.make(sweep, data_dir or [], "" if device == "auto" else device)
     if devices and (executor == "ray" or server):
         raise UserError("run: --devices is for servers that are started here", "leave out --server and --executor ray")
+    if not (dry_run or server or executor == "ray"):  # once, and not by every server that dies of it
+        require(plan.cells[0].device, f"{loaded.where}: server.device:")
     order = Order(
         run_dir=out or RUNS / loaded.name,
         sweep=loaded,

@@ -4,8 +4,9 @@ A line is written with one ``write`` on a file opened for appending, under an ex
 interleave lines and never bytes; a reader skips nothing: a broken line is an error that names its number.
 
 Line schema 1: schema, run, time (UTC), commit, device_name, versions, noise (sd of log throughput between A/A
-allocations), verdict (of the gate, or ""), unaudited (arm -> why; null in lines from before it was recorded),
-points: [{target, arm, metric, setting, value, low, high}].
+allocations), verdict (of the gate, or ""), unaudited (arm -> why; null in lines from before it was recorded), identity
+(of the run's cells: `record.identity`), against and baseline (name and identity of the accepted run; all three "" in
+lines from before they were recorded), points: [{target, arm, metric, setting, value, low, high}].
 """
 
 import fcntl
@@ -54,6 +55,9 @@ class Entry:
     noise: float | None = None
     verdict: str = ""
     unaudited: dict[str, str] | None = None
+    identity: str = ""
+    against: str = ""
+    baseline: str = ""
     points: tuple[Point, ...] = field(default_factory=tuple)
     schema: int = SCHEMA
 

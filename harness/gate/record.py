@@ -1,8 +1,11 @@
 """From a run to its line in the history: the tables' numbers, pooled and by setting, versions, device, noise."""
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +17,18 @@ from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import AVERAGE, Setting
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def entry(run: str, results: Results, verdict: str) -> Entry:
-    """The history entry of one run. ``verdict`` is the gate's, or "" if it was not judged."""
+
+def identity(cells: "pd.DataFrame") -> str:
+    """A hash of a run's cells and of when and how long each was measured: the same wherever the folder lies."""
+    names = sorted(map(str, zip(cells.cell, cells.started_at, cells.wall_s, strict=True)))
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def entry(run: str, results: Results, verdict: str, baseline: Results | None = None) -> Entry:
+    """The history entry of one run. ``verdict`` is the gate's over ``baseline``, or "" if it was not judged."""
     assert results.cells is not None
     ok = results.cells[results.cells.outcome == Outcome.OK]
     first = (results.cells if ok.empty else ok).iloc[0]  # a run whose cells all failed has a line without points
@@ -30,8 +42,18 @@ def entry(run: str, results: Results, verdict: str) -> Entry:
         noise=spread.value if spread else None,
         verdict=verdict,
         unaudited=dict(results.unaudited),
+        identity=identity(results.cells),
+        against=Path(baseline.name).name if baseline else "",
+        baseline=identity(baseline.cells) if baseline and baseline.cells is not None else "",
         points=tuple(point for setting_values in _by_arm(results).items() for point in _points(*setting_values)),
     )
+
+
+def said(entry: Entry) -> str:
+    """A sentence: what the gate said of a run."""
+    if not entry.verdict:
+        return "Gate: not judged."
+    return f"Gate: {entry.verdict}{f', against {entry.against}' if entry.against else ''}."
 
 
 def _by_arm(results: Results) -> dict[tuple[str, str, str], dict[Setting, float]]:

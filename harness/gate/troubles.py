@@ -4,21 +4,27 @@ What makes two runs unlike (`harness.schema.comparable`) makes the comparison in
 versions, server arguments) is named, because its effect is what a gate is asked about.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.gate.compare import facts_of
 from harness.gate.match import shared
 from harness.schema import comparable
+from harness.schema.cell import Cell
 from harness.schema.facts import between
 from harness.schema.header import Outcome
 from harness.stats.absent import MISSING, Absent, setting_of
 from harness.stats.estimate import Estimate
 from harness.stats.results import Results
 from harness.stats.setting import Setting, table_order
+from harness.sweep.sweep import AR
 
 INCONCLUSIVE, INVALID, INFRASTRUCTURE = 3, 4, 5
+ONE_REPEAT = (
+    "throughput is never decided by one repeat on each side, because nothing tells noise from change: write "
+    "repeats = 3 in the sweep, let gate --until-decided measure more, or judge --metric tau"
+)
 # exit code of an absent cell of the candidate; every other failure speaks of the machine
 CODES = {
     MISSING: INCONCLUSIVE,
@@ -37,9 +43,15 @@ class Trouble:
     reason: str
 
 
+def repeated(cells: Iterable[Cell]) -> bool:
+    """Whether a plan has two allocations of a target, whose spread is a noise floor."""
+    return max(Counter(target for target, *_ in {(c.target, c.seed, c.repeat) for c in cells}).values(), default=0) > 1
+
+
 def troubles(baseline: Results, candidate: Results, speed: bool) -> list[Trouble]:
     """What stands between two runs and a verdict, the worst first; ``speed``: is throughput to be judged."""
     found = [
+        *_nothing(baseline, candidate),
         *_without_plan(baseline, candidate),
         *_absent(baseline, candidate),
         *_not_planned(baseline, candidate),
@@ -72,6 +84,13 @@ def _unsteady(baseline: Results, candidate: Results) -> Iterator[Trouble]:
                 places[text].append(setting)
         for text, carriers in places.items():
             yield Trouble(INCONCLUSIVE, f"{who}: speed in doubt: {text}: {'; '.join(map(str, carriers))}")
+
+
+def _nothing(baseline: Results, candidate: Results) -> Iterator[Trouble]:
+    """A gate is about drafters: AR by itself passes nothing."""
+    for who, results in (("baseline", baseline), ("candidate", candidate)):
+        if not {cell.arm for cell in results.planned or ()} - {AR} and not set(results.arms()) - {AR}:
+            yield Trouble(INVALID, f"{who}: no arm but {AR}, so there is no drafter to judge")
 
 
 def _without_plan(baseline: Results, candidate: Results) -> Iterator[Trouble]:

@@ -31,6 +31,12 @@ from harness.sweep.plan import Allocation, PlannedLaunch
 from harness.sweep.sweep import Sweep
 from sglang_specbench.device import capability
 from sglang_specbench.errors import UserError
+from sglang_specbench.launch import Launch
+
+
+def on_this_machine(planned: PlannedLaunch, port: int) -> Launch:
+    """The process that serves ``planned`` here: what `specbench run` starts, and what `specbench serve` does."""
+    return replace(planned.server(port), capability=capability())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +102,7 @@ class Session:
             return Elsewhere(self.order.url)
         planned, folder = self.planned, self.order.run_dir
         log = f"{file_name(self.allocation.id)}-{planned.order:02d}-{planned.arm}-{planned.id}.log"
-        launch = replace(planned.server(free_port()), capability=capability())
-        return Server(launch, folder / "logs" / log, folder / RECORDS)
+        return Server(on_this_machine(planned, free_port()), folder / "logs" / log, folder / RECORDS)
 
     def _admit(self, server: Server | Elsewhere) -> None:
         """`Failure` unless the server proves that it is what the launch asked for."""

@@ -4,6 +4,7 @@ The only module of the harness that loads a tokenizer (transformers, imported wh
 """
 
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ def render_digest(folder: Path) -> str:
     total = hashlib.sha256(RECIPE.encode())
     for path in (folder / name for name in _FILES):
         if path.is_file():
-            total.update(f"\0{path.name}\0".encode() + path.read_bytes())
+            total.update(os.fsencode(f"\0{path.name}\0") + path.read_bytes())
     return total.hexdigest()
 
 

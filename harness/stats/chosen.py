@@ -25,7 +25,7 @@ def of_arms(results: Results, text: str) -> Results:
         return results
     for name in names:
         require(results, name)
-    return _only(results, {"ar", *names})
+    return only(results, {"ar", *names})
 
 
 def require(results: Results, arm: str) -> None:
@@ -34,7 +34,8 @@ def require(results: Results, arm: str) -> None:
         raise UserError(f"--arms: {results.name} has no arm {arm!r}", near_name(arm, results.arms()))
 
 
-def _only(results: Results, arms: Collection[str]) -> Results:
+def only(results: Results, arms: Collection[str]) -> Results:
+    """``results`` with ``arms`` alone, those of its plan included; an arm that it does not have is no error here."""
     kept = Results(
         name=results.name,
         draws=_of(results.draws, arms),
@@ -49,6 +50,9 @@ def _only(results: Results, arms: Collection[str]) -> Results:
         cells=_rows(results.cells, arms),
         per_cell=_rows(results.per_cell, arms),
         default_reason=results.default_reason,
+        prompt_counts=results.prompt_counts,
+        planned=None if results.planned is None else tuple(c for c in results.planned if c.arm in arms),
+        absent=tuple(one for one in results.absent if one.setting.arm in arms),
     )
     for (setting, quantity), estimate in _of(results.values, arms).items():
         kept.put(setting, quantity, estimate)

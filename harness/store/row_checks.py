@@ -165,6 +165,8 @@ def _wall_defects(table: pa.Table, wall_s: float | None) -> list[str]:
     if wall_s is None or not table.num_rows:
         return []
     own = float(table["done_s"].to_numpy().max() - table["sent_s"].to_numpy().min())
+    if own <= 0:
+        return ["no time passed between its first send and its last answer"]
     return [] if abs(own - wall_s) <= CLOCK_S else [f"wall_s is {wall_s:g}, and the rows span {own:g} s"]
 
 

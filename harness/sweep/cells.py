@@ -94,7 +94,7 @@ def _panel_cells(
                     capacity=capacity,
                     context_length=sweep.server.context_length,
                     stream=sweep.stream,
-                    server=sweep.server.args,
+                    server=sweep.server.words,
                     versions=VERSIONS,
                 )
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from harness.schema.cell import Cell
 from harness.sweep import cells
-from harness.sweep.models import Model
 from harness.sweep.plan_notes import notes
 from harness.sweep.resolve import Inputs, resolve
 from harness.sweep.sweep import AR, Sweep, load
@@ -26,6 +25,7 @@ from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import read_object
 from sglang_specbench.launch import Launch
+from sglang_specbench.models import Model
 
 REMEDY = "is this a run folder? specbench run makes one"
 

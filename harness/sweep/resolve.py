@@ -12,16 +12,16 @@ from harness.prompts import load as prompts
 from harness.prompts.chat_template import render_digest
 from harness.prompts.manifest import Manifest, known, manifest
 from harness.prompts.prompt_set import PromptSet
-from harness.sweep import models, provenance
-from harness.sweep.models import Model
+from harness.sweep import provenance
 from harness.sweep.sweep import Sweep
-from sglang_specbench import checkpoint
+from sglang_specbench import checkpoint, models
 from sglang_specbench.arms import Arm, base_of, get_arm
 from sglang_specbench.checkpoint_kind import row
 from sglang_specbench.config import near_name
 from sglang_specbench.device import detect_device, dtype_on
 from sglang_specbench.errors import UserError
 from sglang_specbench.machine import unsupplied
+from sglang_specbench.models import Model
 
 
 @dataclass(frozen=True, kw_only=True)

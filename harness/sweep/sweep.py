@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from harness.sweep.arguments import refuse_secrets
+from harness.sweep.arguments import refuse_out_of_range, refuse_secrets, refuse_unsplit, refuse_variables
 from harness.sweep.stated import refuse_overrides
 from sglang_specbench.arms import get_arm
 from sglang_specbench.config import from_dict, load_toml, near_name
@@ -30,17 +30,18 @@ _FOLDER = re.compile(r"\w[\w.-]{0,99}")  # a run is kept in results/runs/NAME
 class TargetSpec:
     """One ``[target.NAME]``: the model served, and where each trained drafter of it lies."""
 
-    path: str  # a model source: folder, "mini:NAME", "trained:NAME" or "ORG/NAME[@REVISION]" (see `models`)
-    drafters: dict[str, str] = field(default_factory=dict)  # checkpoint (`Arm.checkpoint`) -> model source
+    path: str  # folder, `mini:NAME`, `trained:NAME` or a hub id `ORG/NAME[@REVISION]`
+    drafters: dict[str, str] = field(default_factory=dict)  # by checkpoint (`specbench arms NAME` says which): the
+    # model, named as in `path`
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetSpec:
     """One ``[panel.sets.NAME]``: how much of a prompt set is taken."""
 
-    prompts: int = 0  # 0 = all of it
-    max_new_tokens: int = 0  # 0 = the manifest's
-    tiers: tuple[str, ...] = ()  # one cell per tier; () = the whole set
+    prompts: int = 0  # from the front of the set; 0: all of it
+    max_new_tokens: int = 0  # of an answer; 0: what the set's manifest says
+    tiers: tuple[str, ...] = ()  # one cell for each named tier; empty: the whole set
 
     def __post_init__(self) -> None:
         _not_negative("prompts", self.prompts)
@@ -51,12 +52,12 @@ class SetSpec:
 class Panel:
     """One ``[[panel]]``: the product of its lists. Panels of one sweep share servers; equal cells are run once."""
 
-    arms: tuple[str, ...]
-    sets: dict[str, SetSpec]
-    targets: tuple[str, ...] = ()  # () = every target
-    temperatures: tuple[float, ...] = (0.0,)
-    seeds: tuple[int, ...] = (42,)  # at temperature 0 only the first is used
-    concurrency: tuple[int, ...] = (1,)
+    arms: tuple[str, ...]  # names of `specbench arms`; without ar beside them there are no speedups
+    sets: dict[str, SetSpec]  # prompt set (see `specbench data list`) -> how much of it is taken
+    targets: tuple[str, ...] = ()  # names of [target.*] tables; empty: every one
+    temperatures: tuple[float, ...] = (0.0,)  # 0 is greedy
+    seeds: tuple[int, ...] = (42,)  # a server each (--random-seed); at temperature 0 only the first is used
+    concurrency: tuple[int, ...] = (1,)  # requests in flight
 
     def __post_init__(self) -> None:
         for key in ("arms", "sets", "temperatures", "seeds", "concurrency"):
@@ -76,32 +77,39 @@ class Panel:
 class ServerSpec:
     """``[server]``: what holds for every server of the sweep."""
 
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: cuda where a GPU may be used
     dtype: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on cuda, float32 on cpu
-    args: tuple[str, ...] = ()  # added to every arm's command line, in order
-    context_length: int = 8192  # tokens; prompt + answer must fit
-    start_timeout_s: float = 900.0
-    request_timeout_s: float = 600.0
+    args: tuple[str, ...] = ()  # SGLang's, one word each, added to every arm's command line in order
+    environment: dict[str, str] = field(default_factory=dict)  # variables of every server, such as
+    # `SGLANG_EXTERNAL_MODEL_PACKAGE`; a PYTHONPATH stands in front of the caller's
+    context_length: int = 8192  # tokens; prompt and answer must fit, and the model must have as much
+    start_timeout_s: float = 900.0  # seconds until a server must answer
+    request_timeout_s: float = 600.0  # seconds for one answer
 
     def __post_init__(self) -> None:
         for key in ("context_length", "start_timeout_s", "request_timeout_s"):
             if not getattr(self, key) > 0:  # nor nan
                 raise ValueError(f"{key} {getattr(self, key):g} is not above 0: write a positive number")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """``environment`` and ``args`` as one command line has them for env(1), which is how a cell keeps them."""
+        return (*(f"{name}={value}" for name, value in sorted(self.environment.items())), *self.args)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """The whole file. ``source`` is its text, kept beside the results; ``where`` its path, for messages."""
 
-    name: str
-    target: dict[str, TargetSpec]
-    panel: tuple[Panel, ...]
-    title: str = ""
+    name: str  # of the run folder: results/runs/NAME, unless --out says otherwise
+    target: dict[str, TargetSpec]  # name in tables -> the model and its drafters
+    panel: tuple[Panel, ...]  # what is measured
+    title: str = ""  # for people
     repeats: int = 1  # allocations per target and seed: A/A repeats and the noise floor come from them
     order: Literal["abba", "fixed"] = "abba"  # abba: odd repeats run the arms backwards
     min_wall_s: float = 0.0  # a cell measured for less time carries a caution
     stream: bool = False  # answers come in chunks: `report` then has the gaps between them, by the client's clock
-    server: ServerSpec = field(default_factory=ServerSpec)
+    server: ServerSpec = field(default_factory=ServerSpec)  # what holds for every server
     source: str = field(default="", compare=False)
     where: str = field(default="", compare=False)
 
@@ -155,6 +163,9 @@ def _locate(source: str | Path) -> Path:
 def _check_names(sweep: Sweep) -> None:
     """Arms, targets and drafters that a panel names must exist; no argument of the server is a secret."""
     refuse_secrets(sweep.server.args, sweep.where)
+    refuse_unsplit(sweep.server.args, sweep.where)
+    refuse_out_of_range(sweep.server.args, sweep.where)
+    refuse_variables(sweep.server.environment, sweep.where)
     for i, panel in enumerate(sweep.panel):
         where = f"{sweep.where}: panel[{i}]"
         for name in panel.targets:

@@ -21,14 +21,19 @@ from plots.dashboard.page import BADGES, Page, Section, card, chart, grid, title
 LINES = 5  # of equal speed
 
 
-def page(report: Report, results: Results, out: Path) -> Page:
-    """The report's sections, each panel with its charts."""
+def page(report: Report, results: Results, out: Path, judged: str) -> Page:
+    """The report's sections, each panel with its charts; ``judged``: what the gate said of the run."""
     blocks = [grid([_first(panel) for panel in report.panels])]
     last = len(report.panels)
     for place, section in enumerate(report.sections):
         extra = _charts(results, report.panels[place - 1], out) if 0 < place <= last else Markup("")
         blocks.append(Markup(section_html(section, str(extra))))
-    return Page(name="index.html", title=report.name, about=report.about, raw=Markup("").join(blocks))
+    return Page(
+        name="index.html",
+        title=report.name,
+        about=" ".join(filter(None, (report.about, judged))),
+        raw=Markup("").join(blocks),
+    )
 
 
 def _first(panel: RankedPanel) -> Markup:

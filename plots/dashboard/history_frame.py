@@ -8,15 +8,15 @@ from harness.gate.changes import Change, change_points
 from harness.gate.history import Entry
 
 COLUMNS = ["run", "time", "commit", "device", "sglang", "target", "arm", "metric", "setting", "value", "low", "high",
-           "noise", "verdict", "audited"]  # fmt: skip
+           "noise", "verdict", "audited", "line"]  # fmt: skip
 
 
 def long(entries: list[Entry]) -> pd.DataFrame:
     """One line per point of every entry, in file order; `COLUMNS`, and the setting's parts as columns of their own."""
     lines = [
         (e.run, e.time, e.commit, e.device_name, e.versions.get("sglang", ""), p.target, p.arm, p.metric, p.setting,
-         p.value, p.low, p.high, e.noise, e.verdict, _audited(e, p.arm))
-        for e in entries
+         p.value, p.low, p.high, e.noise, e.verdict, _audited(e, p.arm), line)
+        for line, e in enumerate(entries)
         for p in e.points
     ]  # fmt: skip
     frame = pd.DataFrame(lines, columns=COLUMNS)

@@ -87,6 +87,7 @@ def runs_table(entries: Sequence[Entry]) -> pd.DataFrame:
             "run": e.run,
             "date": e.time[:16].replace("T", " "),
             "gate": e.verdict or "not judged",
+            "against": e.against,
             "device": e.device_name,
             "commit": e.commit[:12],
             "noise between launches": "" if e.noise is None else f"{100 * e.noise:.2f} %",
@@ -108,12 +109,11 @@ def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
     """Two menus and a table that the page's script fills."""
     runs: list[dict[str, object]] = [{"name": f"{e.run} ({_day(e)})", "facts": _facts(e)} for e in entries]
     pooled = history[history.setting == POOLED]
-    place = {e.run: i for i, e in enumerate(entries)}
     series = []
     for (target, arm, metric), own in pooled.groupby(["target", "arm", "metric"], sort=False):
         values: list[float | None] = [None] * len(entries)
         for p in own.itertuples():
-            values[place[p.run]] = float(p.value)
+            values[p.line] = float(p.value)
         name = f"{target}, {style.title(str(arm))}, {charts.AXES.get(str(metric), str(metric))}"
         noise = history_frame.floor(own)
         series.append({"name": name, "values": values, "noise": 2 * math.sqrt(2) * noise})
@@ -128,13 +128,20 @@ def _changes(entries: Sequence[Entry], history: pd.DataFrame) -> Section:
         '<th scope="col">number</th><th scope="col">older</th><th scope="col">newer</th><th scope="col">change</th>'
         '</tr></thead><tbody id="changes"></tbody></table></div>'
         "<noscript><p>Choosing two runs needs JavaScript; the numbers are in the files under data/.</p></noscript>"
-    ).format(older=_options(runs, max(len(runs) - 2, 0)), newer=_options(runs, len(runs) - 1))
+    ).format(older=_options(runs, _older(entries)), newer=_options(runs, len(runs) - 1))
     note = (
         "Largest change first; coloured where it is more than the noise between launches explains (2 standard "
         "deviations of a difference), where that was measured."
     )
     blocks = (body, data_block("runs-data", {"runs": runs, "series": series}))
     return Section(id="changed", title="What changed between two runs", note=note, blocks=blocks)
+
+
+def _older(entries: Sequence[Entry]) -> int:
+    """The run that the newest one was judged against, where the history has it; else the one before."""
+    accepted = entries[-1].baseline
+    places = [i for i, e in enumerate(entries[:-1]) if accepted and e.identity == accepted]
+    return places[-1] if places else max(len(entries) - 2, 0)
 
 
 def _facts(entry: Entry) -> dict[str, str]:

@@ -33,6 +33,7 @@ class Sources:
     results: Results | None = None
     rows: pd.DataFrame | None = None
     certificates: list[dict[str, Any]] = field(default_factory=list)
+    judged: str = ""  # what the gate said of the run
 
 
 def build(sources: Sources, out: Path) -> list[Path]:
@@ -52,7 +53,9 @@ def _build(sources: Sources, out: Path) -> list[Path]:
     answer = report(results, sources.rows) if results is not None else None
     arms, sets = _arms(history, results), _sets(history, results)
     pages: list[Page] = [
-        front.page(answer, results, out) if answer is not None and results is not None else front.without_rows(history),
+        front.page(answer, results, out, sources.judged)
+        if answer is not None and results is not None
+        else front.without_rows(history),
         health.page(results, sources.certificates),
     ]
     cards = history_page.cards(history, out)

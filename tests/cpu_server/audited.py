@@ -21,6 +21,7 @@ from harness.audit.reference import Design, Reference
 from harness.serve.remote_server import Elsewhere
 from harness.sweep.sweep import load
 from sglang_specbench.launch import STAND_IN, Launch
+from sglang_specbench.models import Model
 from tests.cpu_server.servers import Nursery, free_port, serve
 
 RESULTS = Path(__file__).parents[2] / "results" / "planted_faults.json"
@@ -44,10 +45,11 @@ class Bench:
     folder: Path
     design: Design
     fault: str = ""
+    sweep: str = "demo"
     reference: Reference = field(init=False)
 
     def __post_init__(self) -> None:
-        self.subject = subjects.subject(load("demo"), "mini", self.serve, "mini", remote=False)
+        self.subject = subjects.subject(load(self.sweep), "mini", self.serve, "mini", remote=False)
         self.reference = session.reference(self.subject, subjects.prompt_ids(self.subject)[0], self.design)
 
     @contextlib.contextmanager
@@ -57,10 +59,14 @@ class Bench:
         with serve(launch, self.folder / "log", self.nursery, planted if self.fault else {}):
             yield Elsewhere(f"http://127.0.0.1:{launch.port}")
 
+    def draft(self, arm: str) -> Model | None:
+        """The drafter of ``arm`` in the sweep."""
+        return subjects.arms(load(self.sweep), "mini", [arm], "cpu")[arm]
+
     def sampled(self, arm: str, fault: str = "") -> Sampled:
         """Samples of a fresh server of ``arm``, whatever it attests."""
         self.fault = fault
-        draft = subjects.arms(load("demo"), "mini", [arm], "cpu")[arm]
+        draft = self.draft(arm)
         design = self.design
         with self.serve(self.subject.arm(arm, draft, seed=42)) as server:
             examiner = Examiner(self.reference, design, self.subject.launch.dtype, self.subject.launch.window - 1)

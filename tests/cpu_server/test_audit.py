@@ -7,11 +7,9 @@ its tests), with a fixed seed. Some minutes on two idle cores.
 import pytest
 
 from harness.audit import audit as session
-from harness.audit import subjects
 from harness.audit.certificate import Sampled
 from harness.audit.chisquare import holm
 from harness.audit.reference import Design
-from harness.sweep.sweep import load
 from tests.cpu_server.audited import Bench
 from tests.cpu_server.servers import Nursery
 
@@ -53,6 +51,6 @@ def test_a_planted_fault_fails(bench: Bench, honest: dict[str, Sampled], fault: 
 
 def test_a_server_with_a_fault_gets_no_certificate(bench: Bench) -> None:
     bench.fault = "resample_from_p"
-    draft = subjects.arms(load("demo"), "mini", ["dflash"], "cpu")["dflash"]
+    draft = bench.draft("dflash")
     with pytest.raises(session.NotAttested, match="verification"):
         session.audit(bench.subject, "dflash", draft, bench.reference, DESIGN)

@@ -2,15 +2,19 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from sglang_specbench.launch import Launch
+from sglang_specbench.models import mini_folder
 from tests.cpu_server.checkpoints import of_width
 
 pytestmark = [pytest.mark.sglang, pytest.mark.slow]
@@ -75,3 +79,36 @@ def test_verdicts(checkpoints: dict[str, Path], tmp_path: Path) -> None:
         strict=True,
     ):
         assert text in " ".join(verdict["reasons"]), verdict
+
+
+def test_configs_are_enough_and_weights_that_are_here_are_looked_at(tmp_path: Path) -> None:
+    """Of a hub id of which only config and tokenizer were downloaded, and a drafter of four numbers."""
+    hub, mini = tmp_path / "hub", mini_folder()
+    snapshot = hub / "models--org--target" / "snapshots" / "c0ffee"
+    shutil.copytree(mini / "target", snapshot, ignore=shutil.ignore_patterns("*.safetensors"))
+    shutil.copytree(mini / "dflash", tmp_path / "dflash")
+    save_file({"x": np.zeros(4, np.float32)}, tmp_path / "dflash" / "model.safetensors")
+    text = """
+        name = "t"
+        [target.mini]
+        path = "org/target@c0ffee"
+        [target.mini.drafters]
+        dflash = "dflash"
+        dspark = "mini:dspark"
+        [server]
+        context_length = 1024
+        [[panel]]
+        arms = ["ar", "dflash", "dspark"]
+        [panel.sets.mini]
+    """
+    (tmp_path / "t.toml").write_text(text)
+    command = [sys.executable, "-c", "from sglang_specbench.cli import main; main()", "plan", "t.toml", "--preflight"]
+    environment = {**os.environ, "HF_HUB_CACHE": str(hub), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout[done.stdout.index("preflight ") :].splitlines()
+    assert lines[:3] == ["preflight ar/none: ok", "preflight dflash/argmax: ok", "preflight dspark/argmax: ok"]
+    assert lines[3] == f"weights of {snapshot}: not here, so not checked"
+    assert lines[4] == "weights of dflash: no tensor of layer 0 (2 of 2 layers are absent)"
+    assert lines[5].startswith(f"weights of {mini / 'dspark'}: names and shapes fit config.json")
+    assert lines[6].startswith("not checked: memory, kernels")
+    assert done.returncode == 2

@@ -1,20 +1,17 @@
-"""A sixth drafter, built from docs/adding-a-drafter.md alone in a copy of the packages, loses no check of the five."""
+"""The sixth drafter of examples/, built in a copy of the packages, loses no check of the five."""
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests.drafters.sixth_drafter import EXAMPLE, ROOT, build
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[2]
-ROW = "a row of ARMS"
 SCRIPT = """
 import json, sys
 from dataclasses import replace
@@ -30,10 +27,10 @@ from drafters.model.config import DrafterConfig
 from drafters.model.drafter import build, load
 from drafters.model.registry import DRAFTERS, load_recipe
 from sglang_specbench import SGLANG_VERSION, __version__, checkpoint
-from sglang_specbench.arms import ARMS
+from sglang_specbench.arms import ARMS, Switch
 from sglang_specbench.attestation import Attestation, mismatches
 from sglang_specbench.errors import UserError
-from sglang_specbench.serving.attest import _proposal
+from sglang_specbench.serving import attest
 
 target, good = json.loads(sys.argv[1]), Path(sys.argv[2])
 made = {"registered": "toy" in DRAFTERS, "look": ARMS["toy"].look.colour, "recipe": dict(load_recipe("toy").model)}
@@ -64,13 +61,16 @@ for name, rank in (("no_rank", None), ("word", "4")):
     made[name] = judged(name, config={**written, "dflash_config": {**written["dflash_config"], "toy_rank": rank}})
 made["foreign"] = judged("foreign", config={**written, "architectures": ["DFlashDraftModel"]})
 
+row = replace(ARMS["toy"], sampling="sampled", switch=Switch("toy", "_toy_sampling_enabled"))
+attest.ARMS = {"toy": row}
+
 def proposal(worker):
     seen = Attestation(plugin_version=__version__, sglang_version=SGLANG_VERSION, arm="toy", device="cpu",
-        proposal=_proposal(worker, ARMS["toy"]), dtype="float32", draft_model="ToyDraftModel", seed=1, window=16,
+        proposal=attest._proposal(worker, row), dtype="float32", draft_model="ToyDraftModel", seed=1, window=16,
         drafted=15)
     known = {"seed": 1, "target_digest": "", "draft_digest": "", "device": "cpu", "dtype": "float32", "capacity": 1,
         "window": 16}
-    reasons = mismatches(seen.to_json(), ARMS["toy"], "sampled", **known)
+    reasons = mismatches(seen.to_json(), row, "sampled", **known)
     return [reason for reason in reasons if reason.startswith("proposal")]
 
 made["sampled"] = proposal(SimpleNamespace(toy=1, _toy_sampling_enabled=True))
@@ -84,24 +84,9 @@ TARGET = {
 }  # fmt: skip
 
 
-def blocks(page: str) -> dict[str, str]:
-    """First-line comment -> the rest, of every fenced block that starts with one."""
-    return dict(re.findall(r"^```\w+\n# (.+?)\n(.*?)^```$", page, re.S | re.M))
-
-
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    tree = tmp_path_factory.mktemp("tree")
-    ignored = shutil.ignore_patterns("mini", "__pycache__")
-    for package in ("sglang_specbench", "drafters"):
-        shutil.copytree(ROOT / package, tree / package, ignore=ignored)
-    found = blocks((ROOT / "docs" / "adding-a-drafter.md").read_text())
-    arms = tree / "sglang_specbench" / "arms.py"
-    rows = arms.read_text().replace("_ROWS = (\n", f"_ROWS = (\n{found.pop(ROW).rstrip()},\n", 1)
-    arms.write_text(rows)
-    for name, text in found.items():
-        (tree / name).parent.mkdir(exist_ok=True)
-        (tree / name).write_text(text)
+    tree = build(tmp_path_factory.mktemp("tree"))
     command = [sys.executable, "-c", SCRIPT, json.dumps(TARGET), str(tree / "made" / "good")]
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
@@ -109,10 +94,9 @@ def seen(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_page_has_the_files_of_every_sibling():
-    folder = {p.name for p in (ROOT / "drafters" / "dflash").iterdir() if p.name != "__pycache__"}
-    page = blocks((ROOT / "docs" / "adding-a-drafter.md").read_text())
-    assert {name.removeprefix("drafters/toy/") for name in page if name != ROW} == folder
+def test_it_has_the_files_of_every_sibling():
+    files = lambda folder: {p.name for p in folder.iterdir() if p.name != "__pycache__"}
+    assert files(EXAMPLE / "drafters" / "toy") == files(ROOT / "drafters" / "dflash")
 
 
 def test_it_is_registered_and_its_export_has_no_finding(seen):

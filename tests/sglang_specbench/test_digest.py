@@ -100,3 +100,12 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(memos, shard):
 def test_a_folder_without_weights_is_named(tmp_path):
     with pytest.raises(UserError, match=r"no config\.json"):
         digest.weights_digest(tmp_path)
+
+
+def test_a_name_of_any_bytes_has_a_digest(memos, shard):
+    odd = shard.with_name("more\udcff.safetensors")
+    odd.write_bytes(b"b")
+    (shard.parent / "config.json").write_text("{}")
+    with_it = digest.weights_digest(shard.parent)
+    odd.unlink()
+    assert digest.weights_digest(shard.parent) != with_it

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from sglang_specbench.errors import UserError
-from sglang_specbench.launch import STAND_IN, Launch, ServerConfig, graph_sizes
+from sglang_specbench.launch import STAND_IN, Launch, ServerConfig, graph_sizes, own_variables
 
 
 def launch(**changes: object) -> Launch:
@@ -50,6 +50,19 @@ def test_a_python_path_of_the_caller_stays_behind_the_stand_in() -> None:
     assert merged["PYTHONPATH"] == f"{STAND_IN}:/theirs"
     assert merged["HOME"] == "/h"
     assert "PYTHONPATH" not in launch(device="cuda").env
+
+
+def test_variables_of_the_sweep_stand_in_front_of_its_arguments_and_reach_the_process() -> None:
+    subject = launch(device="cpu", extra=("PYTHONPATH=mine", "SGLANG_X=a=b", "--tp-size", "2", "Y=1"))
+    assert subject.argv[-3:] == ("--tp-size", "2", "Y=1")
+    assert subject.env["SGLANG_X"] == "a=b"
+    assert subject.environment({"PYTHONPATH": "/theirs"})["PYTHONPATH"] == f"{STAND_IN}:mine:/theirs"
+
+
+def test_what_a_launch_sets_is_not_the_sweeps_to_set() -> None:
+    for device in ("cpu", "cuda"):
+        assert set(launch(device=device).env) - {"PYTHONPATH"} <= own_variables()
+    assert "SGLANG_DSPARK_USE_GREEDY_DRAFT" in own_variables()
 
 
 def test_config_survives_the_environment() -> None:

@@ -11,7 +11,7 @@ from aiohttp import web
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from drafters.corpus.conversation import Conversation
+from drafters.corpus.conversation import Conversation, Line, read_conversations
 from drafters.corpus.generate import regenerate
 from sglang_specbench.errors import UserError
 
@@ -96,6 +96,7 @@ def test_each_answer_is_replaced_given_the_new_ones_before_it(server, tmp_path):
 def test_a_single_answer_keeps_its_tokens(server, tmp_path):
     run(server[0], tmp_path / "o.jsonl", talk("a", "hi", "old"))
     row = rows(tmp_path / "o.jsonl")["a"]
+    assert set(row) <= set(Line.__annotations__)  # which docs/corpus.md is made from
     assert (bytes(row["prompt_ids"]), bytes(row["output_ids"])) == (b"hi", b"HI")
 
 
@@ -134,6 +135,21 @@ def test_a_talk_that_ends_in_a_question_is_answered_and_an_older_row_without_an_
     assert [m["content"] for m in rows(output)["a"]["messages"]] == ["hi", "HI"]
     assert bytes(rows(output)["a"]["output_ids"]) == b"HI"
     assert [m["content"] for m in rows(output)["b"]["messages"]] == ["hi", "HI", "more", "HI|HI|MORE"]
+
+
+def test_a_row_without_an_answer_is_not_kept_beside_the_new_one(server, tmp_path):
+    """Training refuses a file with one id twice; bad rows would make it of every rerun."""
+    output = tmp_path / "o.jsonl"
+    unanswered = '{"id": "a", "messages": [{"role": "user", "content": "hi"}]}\n'
+    output.write_text(unanswered + '{"id": "b", "error": "timeout"}\n{"id": "a", "error": "again"}\n')
+    run(server[0], output, talk("a", "hi"), talk("b", "yo"))
+    assert [c.id for c in read_conversations(output)] == ["a", "b"]
+    assert len(output.read_text().splitlines()) == 2
+
+
+def test_a_talk_without_a_question_is_a_failure_and_not_an_answer(server, tmp_path):
+    done = run(server[0], tmp_path / "o.jsonl", Conversation("a", "c", ()), talk("b", "hi"))
+    assert {row["id"]: row.get("error") for row in done} == {"a": "no turn of a user to answer", "b": None}
 
 
 def test_an_answer_that_the_token_limit_ended_is_marked(server, tmp_path):

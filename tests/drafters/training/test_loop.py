@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.torch
 from safetensors.torch import load_file  # noqa: E402
 
 from drafters.checkpoints.export import export_run  # noqa: E402
+from drafters.commands.export import export  # noqa: E402
 from drafters.commands.train import _terms, train  # noqa: E402
 from drafters.corpus.samples import read_samples  # noqa: E402
 from drafters.model.registry import DRAFTERS  # noqa: E402
@@ -168,8 +170,8 @@ def test_a_corpus_smaller_than_a_batch_is_refused(world):
     [
         ({"corpus": Path("nosuch.jsonl")}, r"train: --corpus nosuch\.jsonl: no such file"),
         ({"held_out": Path("nosuch.jsonl")}, r"train: --held-out nosuch\.jsonl: no such file"),
-        ({"target": Path("nosuch")}, "train: --target nosuch: no config.json there"),
-        ({"arm": ["dominno"]}, "train: --arm: the contract has no arm 'dominno' .did you mean 'domino'"),
+        ({"target": "nosuch"}, "train: --target: 'nosuch': no folder nosuch"),
+        ({"arm": ["dominno"]}, "train: --arm: unknown drafter 'dominno' .did you mean 'domino'"),
         ({"recipes": Path("nosuch")}, r"nosuch/dflash\.toml: no such file"),
         ({"contract": "batch of 64"}, "13 samples, a batch 64"),
         ({"target": "bare"}, "bare: no tokenizer there"),
@@ -178,20 +180,21 @@ def test_a_corpus_smaller_than_a_batch_is_refused(world):
 def test_what_is_cheap_to_check_is_checked_before_the_weights_are_loaded(world, monkeypatch, changes, message):
     monkeypatch.setattr(Target, "load", lambda *_: pytest.fail("the weights were loaded first"))
     if changes.get("target") == "bare":
-        changes = {"target": world / "bare"}
-        changes["target"].mkdir()
-        shutil.copy(world / "target" / "config.json", changes["target"])
+        changes = {"target": str(world / "bare")}
+        (world / "bare").mkdir()
+        for name in ("config.json", "model.safetensors"):
+            shutil.copy(world / "target" / name, world / "bare")
     if "contract" in changes:
-        changes = {"contract": tiny.write_contract(world / "large.toml", batch=64, micro_batch=4)}
-    good = {"contract": world / "contract.toml", "recipes": world / "recipes"}
-    files = {"target": world / "target", "corpus": world / "corpus.jsonl"}
+        changes = {"contract": str(tiny.write_contract(world / "large.toml", batch=64, micro_batch=4))}
+    good = {"contract": str(world / "contract.toml"), "recipes": world / "recipes"}
+    files = {"target": str(world / "target"), "corpus": world / "corpus.jsonl"}
     with pytest.raises(UserError, match=message):
         train(world / "refused", mask_token_id=tiny.MASK, **{**files, **good, **changes})
     assert not (world / "refused").exists()
 
 
 def test_an_arm_named_twice_is_trained_once(world):
-    assert _terms(world / "contract.toml", ["domino", "domino"]).arms == ("domino",)
+    assert _terms(str(world / "contract.toml"), ["domino", "domino"]).arms == ("domino",)
 
 
 SGLANG = json.loads(Path(__file__).with_name("sglang_tensors.json").read_text())
@@ -213,6 +216,22 @@ def test_an_export_holds_exactly_the_tensors_that_sglang_loads_in_bf16(arm, stra
 def test_an_unknown_arm_is_named_with_those_there_are(straight, tmp_path):
     with pytest.raises(UserError, match="it holds dflash, dflash2, dflash2-noconv, domino"):
         export_run(straight, "eagle", tmp_path)
+
+
+def test_a_training_run_without_an_arm_names_those_there_are(straight, tmp_path):
+    with pytest.raises(UserError, match=r"is a training run \(name the arm: --arm dflash or --arm dflash2 or "):
+        export(str(straight), tmp_path / "out")
+    (tmp_path / "one-by-one").mkdir()
+    shutil.copytree(straight, tmp_path / "one-by-one" / "domino")
+    with pytest.raises(UserError, match=r"one-by-one is a training run \(name the arm: --arm domino\)"):
+        export(str(tmp_path / "one-by-one"), tmp_path / "out")
+
+
+def test_what_will_be_done_and_how_long_it_takes_is_said_at_the_start(world, tmp_path, capsys):
+    Training(job(world, tmp_path / "run")).run()
+    said = capsys.readouterr().err
+    assert "training: 6 of 6 steps to do" in said
+    assert len(re.findall(r"the first step took [\d.]+ s: at most about 0:00:\d\d left", said)) == 1
 
 
 def test_every_arm_starts_from_a_given_backbone(world, straight, tmp_path):

@@ -208,14 +208,14 @@ def test_arms_trained_one_after_another_have_the_weights_of_those_trained_togeth
 
 
 def command(world, **changes):
-    files = {"target": world / "target", "corpus": world / "corpus.jsonl", "recipes": world / "recipes"}
+    files = {"target": str(world / "target"), "corpus": world / "corpus.jsonl", "recipes": world / "recipes"}
     train(world / "asked", mask_token_id=tiny.MASK, **{**files, **changes})
 
 
 def test_a_dry_run_says_memory_disk_steps_and_hours_and_loads_nothing(world, capsys, monkeypatch):
     drafter = Training(job(world, world / "count")).trainees[0].drafter
     monkeypatch.setattr(Target, "load", lambda *_: pytest.fail("the weights were loaded"))
-    contract = tiny.write_contract(world / "dry.toml")
+    contract = str(tiny.write_contract(world / "dry.toml"))
     command(world, contract=contract, dry_run=True)
     said = capsys.readouterr()
     assert all(word in said.out for word in ("memory of each rank", "disk", "steps: 6 of 4", "hours"))
@@ -229,4 +229,4 @@ def test_uneven_ranks_are_refused_before_anything_is_loaded(world, monkeypatch):
     monkeypatch.setattr(Target, "load", lambda *_: pytest.fail("the weights were loaded"))
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(UserError, match="batch 4 is no multiple of 3 ranks"):
-        command(world, contract=tiny.write_contract(world / "three.toml", micro_batch=1))
+        command(world, contract=str(tiny.write_contract(world / "three.toml", micro_batch=1)))

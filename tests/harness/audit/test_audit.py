@@ -11,10 +11,10 @@ import pytest
 from harness.audit import audit as session
 from harness.audit.reference import Design
 from harness.serve.responses import ServerInfo
-from harness.sweep.models import Model
 from sglang_specbench.arms import get_arm
 from sglang_specbench.attestation import Attestation
 from sglang_specbench.launch import Launch
+from sglang_specbench.models import Model
 from tests.harness.audit.test_examine import PROMPTS, Chain, V
 from tests.harness.made import drafter, model
 

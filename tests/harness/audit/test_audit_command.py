@@ -50,6 +50,30 @@ def test_a_running_server_needs_its_target_and_one_arm(sweep, tmp_path):
         )
 
 
+@pytest.mark.parametrize(("samples", "words"), [(3000, "note: --samples 3,000 may end inconclusive"), (4000, "")])
+def test_few_samples_are_noted_before_anything_is_served(sweep, tmp_path, capsys, monkeypatch, samples, words):
+    class Reached(Exception):
+        pass
+
+    def reached(*_, **__):
+        raise Reached
+
+    monkeypatch.setattr(subjects, "subject", reached)
+    options = {"arm": ["lilicorr"], "server": "", "target_server": "", "prompt_set": "", "again": False}
+    with pytest.raises(Reached):
+        audit(sweep, samples=samples, out=tmp_path, **options)
+    said = capsys.readouterr().out
+    assert said.startswith(words)
+    assert bool(said) == bool(words)
+
+
+def test_too_few_samples_for_any_target_are_refused(sweep, tmp_path, monkeypatch):
+    recorder = Recorder(monkeypatch)
+    with pytest.raises(UserError, match=r"audit: --samples 200 cannot show a bias of .* .give at least \d{3}, or"):
+        run(sweep, tmp_path, ["lilicorr"], samples=200)
+    assert recorder.asked == []
+
+
 def test_by_default_every_arm_with_a_checkpoint_that_this_device_runs(sweep):
     assert list(subjects.arms(load(sweep), "small", [], "cpu")) == [
         "ar", "dspark", "dspark-argmax", "lilicorr", "lilicorr-argmax", "lilicorr-exact",

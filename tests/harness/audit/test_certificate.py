@@ -1,8 +1,10 @@
 """Verdicts: what fails, what leaves the audit in doubt, what passes; and the page."""
 
 import pytest
+from scipy.stats import norm
 
-from harness.audit.certificate import Certificate, Sampled, Seeds
+from harness.audit.certificate import LARGEST_BIAS, Certificate, Sampled, Seeds, least_samples
+from harness.audit.chisquare import POWER
 from harness.audit.chisquare import Test as Result
 from harness.audit.greedy import Divergence, Greedy
 from harness.audit.page import page
@@ -88,3 +90,10 @@ def test_the_page_says_what_was_asked():
     assert text.startswith("# mini / lilicorr (sampled): fail\n")
     assert "| 1 | 3 | 90 | 1 | 1 | 0 |" in text
     assert "tau 1.36: 2500 drafts accepted in 7000 blocks" in text
+
+
+def test_the_least_samples_are_those_of_the_normal_approximation():
+    """One degree of freedom: (z(level / 2) + z(power))^2 = n (2 tv)^2, with the far tail left out."""
+    for level in (1e-3, 1e-6):
+        z = norm.isf(level / 2) + norm.isf(1 - POWER)
+        assert least_samples(level) == pytest.approx((z / (2 * LARGEST_BIAS)) ** 2, abs=1)

@@ -66,7 +66,7 @@ def test_plan_names_missing_sets_and_models_with_their_commands(here):
     done = specbench("plan", "s.toml")
     assert done.returncode == 0
     assert "specbench data fetch alpaca --accept-licence); 6 cells would be recorded as missing_set" in done.stdout
-    assert "missing model: org/x (to download it: hf download org/x)" in done.stdout
+    assert "missing model: org/x (to get it: hf download org/x)" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_the_runs_exit_code_is_not_hidden(tmp_path, ran, judged, wanted):
     fake.chmod(0o755)
     step = next(s for s in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if s.get("id") == "gate")
     files = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
-    inputs = {"SWEEP": "demo", "BASELINE": "b.json", "BUDGET": "1"}
+    inputs = {"SWEEP": "demo", "BASELINE": "b.json", "BUDGET": "1", "METRIC": "tau"}
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # as GitHub starts it
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}", **files, **inputs},

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from harness.prompts.manifest import manifest
 from harness.sweep import cells, plan, sweep
-from harness.sweep.models import Model
 from harness.sweep.resolve import Inputs, resolve
 from sglang_specbench.arms import ARMS
 from sglang_specbench.errors import UserError
 from sglang_specbench.machine import unsupplied
+from sglang_specbench.models import Model
 from tests.harness.made import drafter, model, sweep_text, toy
 
 TRAINED = ("dflash", "dflash2", "domino", "dspark", "lilicorr", "lilicorr-conv")

@@ -1,4 +1,4 @@
-"""Where a model's files lie, and the digest that a cell records of them.
+"""Names of models, as every command and every sweep takes them: where the files lie, and their digest.
 
 A source is one of
   ``mini:NAME``        shipped with the package, under drafters/mini;
@@ -44,18 +44,59 @@ class Model:
 
 def resolve(source: str, where: str) -> Model:
     """Folder and digest of ``source``; `UserError` (naming ``where``) if a folder or mini model is missing."""
+    found = _look_up(source, where)
+    if found.folder is None or (found.fetch and not any(found.folder.glob("*.safetensors"))):
+        return Model(source=source, folder=None, digest=found.placeholder, where=where, fetch=found.fetch)
+    return Model(source=source, folder=found.folder, digest=weights_digest(found.folder), where=where)
+
+
+def folder_of(source: str, where: str, weights: bool = True) -> Path:
+    """The folder of ``source``, which must be here: nothing is hashed. ``weights``: a whole model, not a tokenizer.
+
+    `UserError` naming ``where`` and the command that downloads or makes it.
+    """
+    found = _look_up(source, where)
+    if found.folder is None or not found.folder.is_dir():
+        return Model(source=source, folder=None, digest="", where=where, fetch=found.fetch).require()
+    if weights and not (found.folder / "config.json").is_file():
+        raise UserError(f"{where}: {source}: no config.json there", "name the folder of a model")
+    if weights and not any(found.folder.glob("*.safetensors")):
+        raise UserError(f"{where}: {source}: no *.safetensors there", found.fetch or "export the checkpoint there")
+    return found.folder
+
+
+def config_folder(source: str, where: str) -> Path:
+    """A folder that holds the config.json of ``source``, and perhaps nothing else; `UserError` with the remedy."""
+    found = _look_up(source, where)
+    if found.folder is None or not (found.folder / "config.json").is_file():
+        fetch = f"{found.fetch} config.json" if found.fetch.startswith("hf ") else found.fetch
+        raise UserError(f"{where}: {source!r}: no config.json on this machine", fetch or "name the folder of a model")
+    return found.folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    folder: Path | None
+    placeholder: str = ""  # of a digest while the model is not here
+    fetch: str = ""  # "": it can only be a folder, which is here
+
+
+def _look_up(source: str, where: str) -> _Found:
     kind, _, name = source.partition(":")
     if kind == "mini":
         return _here(source, mini_folder() / name, where, f"the mini models are {', '.join(_mini_names())}")
     if kind == "trained":
         folder = Path("checkpoints") / name
-        return _maybe(source, folder, source, where, f"specbench train, then specbench export to {folder}")
+        return _Found(folder=folder, placeholder=source, fetch=f"specbench train, then specbench export to {folder}")
     folder = Path(source).expanduser()
     if folder.is_dir() or not _HUB_ID.fullmatch(source):
         return _here(source, folder, where, "check the path, or export the checkpoint there")
     repository, _, revision = source.partition("@")
-    command = f"hf download {repository}" + (f" --revision {revision}" if revision else "")
-    return _maybe(source, _downloaded(repository, revision), f"hub:{repository}@{revision or 'main'}", where, command)
+    return _Found(
+        folder=_downloaded(repository, revision),
+        placeholder=f"hub:{repository}@{revision or 'main'}",
+        fetch=f"hf download {repository}" + (f" --revision {revision}" if revision else ""),
+    )
 
 
 def mini_folder() -> Path:
@@ -70,16 +111,10 @@ def _mini_names() -> list[str]:
     return sorted(path.parent.name for path in mini_folder().glob("*/config.json"))
 
 
-def _here(source: str, folder: Path, where: str, hint: str) -> Model:
+def _here(source: str, folder: Path, where: str, hint: str) -> _Found:
     if not folder.is_dir():
         raise UserError(f"{where}: {source!r}: no folder {folder}", hint)
-    return Model(source=source, folder=folder, digest=weights_digest(folder), where=where)
-
-
-def _maybe(source: str, folder: Path | None, placeholder: str, where: str, command: str) -> Model:
-    if folder is None or not any(folder.glob("*.safetensors")):
-        return Model(source=source, folder=None, digest=placeholder, where=where, fetch=command)
-    return Model(source=source, folder=folder, digest=weights_digest(folder), where=where)
+    return _Found(folder=folder)
 
 
 def _downloaded(repository: str, revision: str) -> Path | None:

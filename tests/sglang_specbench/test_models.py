@@ -1,8 +1,10 @@
 """A model source is found, or its remedy is named; the hub's cache is read as it is laid out."""
 
+from pathlib import Path
+
 import pytest
 
-from harness.sweep import models
+from sglang_specbench import models
 from sglang_specbench.digest import weights_digest
 from sglang_specbench.errors import UserError
 from tests.harness.made import TARGET, model
@@ -62,3 +64,42 @@ def test_a_trained_model_is_found_where_export_writes_it(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     model(tmp_path / "checkpoints" / "a" / "dflash", TARGET)
     assert models.resolve("trained:a/dflash", "x").path == "checkpoints/a/dflash"
+
+
+def test_a_folder_that_must_be_here_is_found_by_each_kind_of_name(monkeypatch, tmp_path):
+    """One resolver for `train`, `check`, `generate`, `export`, `serve` and sweeps; nothing is hashed."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(models, "weights_digest", lambda _: pytest.fail("hashed"))
+    monkeypatch.chdir(tmp_path)
+    model(tmp_path / "checkpoints" / "a" / "dflash", TARGET)
+    snapshot = model(tmp_path / "hub" / "models--org--name" / "snapshots" / "c0ffee", TARGET)
+    assert models.folder_of("trained:a/dflash", "x") == Path("checkpoints/a/dflash")
+    assert models.folder_of("checkpoints/a/dflash", "x") == Path("checkpoints/a/dflash")
+    assert models.folder_of("org/name@c0ffee", "x") == snapshot
+    assert models.folder_of("mini:target", "x") == models.mini_folder() / "target"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("trained:a/lost", "'trained:a/lost' is not on this machine .*specbench export to checkpoints/a/lost"),
+        ("org/name@abc", "'org/name@abc' is not on this machine .*hf download org/name --revision abc"),
+        ("mini:lost", "'mini:lost': no folder .*the mini models are dflash, "),
+        ("./lost", "'./lost': no folder lost .*check the path"),
+        (".", r"\.: no config.json there"),
+    ],
+)
+def test_one_clear_error_for_each_kind_of_missing_model(monkeypatch, tmp_path, source, words):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=f"train: --target: {words}"):
+        models.folder_of(source, "train: --target")
+
+
+def test_a_snapshot_of_the_tokenizer_alone_does_where_no_weights_are_needed(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder = model(tmp_path / "models--org--name" / "snapshots" / "c0ffee", TARGET)
+    (folder / "model.safetensors").unlink()
+    assert models.folder_of("org/name@c0ffee", "x", weights=False) == folder
+    with pytest.raises(UserError, match=r"no \*.safetensors there \(hf download org/name --revision c0ffee\)"):
+        models.folder_of("org/name@c0ffee", "x")
