@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from sglang_specbench.atomic_file import whole
 from sglang_specbench.config import from_dict
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value, open_file, read_object, reading
@@ -56,13 +57,12 @@ def save(
 def save_best(
     run: Path, arm: str, best: Best, drafter: Any, identity: dict[str, str], provenance: dict[str, Any]
 ) -> None:
-    """Keep the weights of ``arm`` that decode best so far in ``run``/best: written whole, then renamed."""
+    """Keep the weights of ``arm`` that decode best so far in ``run``/best."""
     folder = run / "best"
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{arm}.part"
     said = {"step": best.step, "decoded_tau": best.tau, **identity, "provenance": provenance}
-    torch.save({"config": drafter.config.to_json(), "drafter": drafter.state_dict(), "state": said}, part)
-    part.replace(folder / f"{arm}.pt")
+    with whole(folder / f"{arm}.pt") as part:
+        torch.save({"config": drafter.config.to_json(), "drafter": drafter.state_dict(), "state": said}, part)
 
 
 def load_best(run: Path, arm: str) -> Best:

@@ -63,9 +63,10 @@ def gate(
         looks=looks,
     )
     decision = Decision(run, load_results(str(against)), rules, arm or [])
+    outcome = decision.judge()
     if note := decision.beforehand():
         typer.echo(f"note: {note}", err=True)
-    outcome = decision.until(budget_minutes)
+    outcome = decision.until(outcome, budget_minutes)
     text = report.markdown(outcome, against.name, run.name)
     typer.echo(text)
     if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -112,18 +113,18 @@ class Decision:
 
         return plan.read(self.run).cells if (self.run / "plan.json").is_file() else ()
 
-    def until(self, budget_minutes: float) -> "GateOutcome":
-        """Judge; while the verdict is open, looks are left and time too, measure one more repeat and judge again."""
+    def until(self, outcome: "GateOutcome", budget_minutes: float) -> "GateOutcome":
+        """While the verdict is open, looks are left and time too, measure one more repeat and judge again."""
         deadline = time.monotonic() + 60 * budget_minutes
-        outcome = self._judge()
         for _ in range(self.rules.looks - 1):
             if outcome.verdict != "inconclusive" or time.monotonic() > deadline:
                 break
             _repeat(self.run)
-            outcome = self._judge()
+            outcome = self.judge()
         return outcome
 
-    def _judge(self) -> "GateOutcome":
+    def judge(self) -> "GateOutcome":
+        """The verdict on what is measured by now."""
         from harness.gate.troubles import INVALID, Trouble
         from harness.gate.verdict import GateOutcome
         from harness.gate.verdict import gate as judge

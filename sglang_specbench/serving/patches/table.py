@@ -92,7 +92,7 @@ CPU = (
         target="sglang.srt.models.dspark:DSparkDraftMixin._fused_kv_write_bundle",
         signature="(self, pool)",
         replace=always(tensors.no_fused_write),
-        reason="bundles the arguments of a Triton kernel that bfloat16 drafts call; without it they write layer by layer",
+        reason="readies a Triton kernel that bfloat16 drafts call; without it they write layer by layer",
         delete_when="the draft models take the unfused path on a CPU",
     ),
     Patch(

@@ -26,8 +26,12 @@ def stoppable(work):
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_signal_is_an_interrupt(name):
-    with pytest.raises(KeyboardInterrupt):
-        stoppable(lambda: os.kill(os.getpid(), name))
+    before = signal.signal(name, signal.SIG_DFL)  # nohup ignores SIGHUP, and so would the block
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stoppable(lambda: os.kill(os.getpid(), name))
+    finally:
+        signal.signal(name, before)
 
 
 def test_an_interrupt_that_a_finalizer_swallows_comes_again(capfd):
