@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sglang_specbench.atomic_file import make_folder
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device
 from sglang_specbench.foreign_file import reading
@@ -44,6 +45,7 @@ def generate(
     folder = folder_of(target, "generate: --target", weights=not server)
     with reading(f"generate: --target {target}", "bring its tokenizer files too", "no tokenizer there"):
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    make_folder(output.parent, "generate: OUTPUT")  # before a server is started for nothing
     flight = concurrency or (64 if server else CONCURRENCY[detect_device()])
     said = "{task.fields[done]} answered ({task.fields[cut]} cut at the token limit), {task.fields[failed]} failed"
     columns = (SpinnerColumn(), TextColumn(said, markup=False))

@@ -187,10 +187,10 @@ def test_the_command_needs_no_torch_and_prints_nothing_of_it(server, tmp_path):
     (tmp_path / "p.jsonl").write_text(json.dumps({"id": "a", "messages": messages}))
     options = [f"--target={tmp_path / 'target'}", f"--server={server[0]}", f"--prompts={tmp_path / 'p.jsonl'}"]
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, "generate", tmp_path / "o.jsonl", *options],
+        [sys.executable, "-c", WITHOUT_TORCH, "generate", tmp_path / "new" / "o.jsonl", *options],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 answered (0 cut at the token limit), 0 failed" in done.stdout
     assert "PyTorch" not in done.stdout
-    assert rows(tmp_path / "o.jsonl")["a"]["messages"][1]["content"] == "HI"
+    assert rows(tmp_path / "new" / "o.jsonl")["a"]["messages"][1]["content"] == "HI"
