@@ -78,7 +78,7 @@ def test_by_default_every_arm_with_a_checkpoint_that_this_device_runs(sweep):
     assert list(subjects.arms(load(sweep), "small", [], "cpu")) == [
         "ar", "dspark", "dspark-argmax", "lilicorr", "lilicorr-argmax", "lilicorr-exact",
     ]  # fmt: skip
-    assert "dspark-scheduled" in subjects.arms(load(sweep), "small", [], "cuda")
+    assert "dspark-scheduled" not in subjects.arms(load(sweep), "small", [], "cuda")  # nothing supplies its table
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_an_arm_that_cannot_be_audited(sweep, wanted, message):
         subjects.arms(load(sweep), "small", [wanted], "cpu")
 
 
-def test_an_arm_that_needs_a_gpu(sweep):
-    with pytest.raises(UserError, match="dspark-scheduled needs a GPU"):
+def test_an_arm_that_nothing_can_supply(sweep):
+    with pytest.raises(UserError, match="dspark-scheduled is not wired: needs a profiled SPS table"):
         subjects.arms(load(sweep), "small", ["dspark-scheduled"], "cpu")
 
 

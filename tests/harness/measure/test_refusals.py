@@ -27,7 +27,7 @@ def refused(seen=SEEN, log="", remote=False, arguments=None, running=None, **cha
         served_name="x", sglang_version="0.5.23", attestation=seen.to_json(), downgrades=(), verification="exact",
         arguments=arguments or {}, running=running,
     )  # fmt: skip
-    return refusals(info, cell(**changes), log, remote)
+    return refusals(info, cell(**changes), log, remote, window=16)
 
 
 @pytest.mark.parametrize("remote", [False, True])

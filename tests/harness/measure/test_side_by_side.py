@@ -13,6 +13,7 @@ from harness.measure import lost_worker, side_by_side
 from harness.measure.launch import Order, Watchers
 from harness.measure.run import run_allocation
 from harness.measure.side_by_side import gpus_each, places, run_side_by_side
+from harness.measure.signals import one_way_to_stop
 from harness.store import run as store
 from harness.sweep import plan
 from sglang_specbench.console import Console
@@ -110,7 +111,7 @@ def test_stopping_the_driver_ends_its_workers(two, fake):
     stopped = order("stopped")
     threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     fake(every={"request_s": 0.5})
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), one_way_to_stop():
         run_side_by_side(stopped, made, {c.id: c for c in made.cells}, Watchers(), ["cpu", "cpu"])
     assert not list((stopped.run_dir / ".servers").glob("*.json"))
 
