@@ -91,10 +91,16 @@ def test_a_sweep_for_a_gpu_is_refused_once_where_there_is_none(monkeypatch, tmp_
     assert not Path("out").exists()
 
 
+def _require_sglang():
+    """Not by importing it: it decides once, at import, what it runs on, for every test after this one."""
+    if importlib.util.find_spec("sglang") is None:
+        pytest.skip("SGLang is not installed")
+
+
 @pytest.mark.sglang
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_it_answers_and_its_end_leaves_no_process_behind(name, tmp_path):
-    pytest.importorskip("sglang")
+    _require_sglang()
     command = [*SPECBENCH, "serve", "demo", "--arm", "dflash"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     with subprocess.Popen(
@@ -115,7 +121,7 @@ def test_it_answers_and_its_end_leaves_no_process_behind(name, tmp_path):
 
 @pytest.mark.sglang
 def test_a_server_that_dies_is_reported_and_not_waited_for(tmp_path):
-    pytest.importorskip("sglang")
+    _require_sglang()
     environment = {**os.environ, "TMPDIR": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
     with subprocess.Popen(
         [*SPECBENCH, "serve", "mini:target"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
