@@ -311,6 +311,11 @@ ARMS = Arms(_ROWS)
 ARM_PATCHES = frozenset(name for arm in _ROWS for name in arm.patches)  # each belongs to the arms that name it
 
 
+def table_order(name: str) -> tuple[int, str]:
+    """Sort key: the order of the rows; a variant stands behind its arm."""
+    return list(ARMS).index(base_of(name)), name
+
+
 def get_arm(name: str, where: str = "arm") -> Arm:
     """The row called ``name``; `UserError` (naming ``where``) with the nearest name if there is none."""
     if name not in ARMS and base_of(name) in ARMS:

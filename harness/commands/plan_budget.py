@@ -70,7 +70,7 @@ def _hardware(device: str) -> tuple[str, Hardware | None]:
     """The preset of this machine's first GPU, the paper's where there is none; None for a CPU."""
     if device == "cpu":
         return "cpu", None
-    here = str(gpus()[0]).lower() if gpus() else ""
+    here = "".join(map(str, gpus()[:1])).lower()
     name = next((n for n in presets.tables("hardware.toml") if n in here), FALLBACK)
     return name, presets.hardware(name)
 

@@ -33,7 +33,7 @@ from sglang_specbench.atomic_file import make_folder, write_text
 from sglang_specbench.console import Console
 from sglang_specbench.device import detect_device, require
 from sglang_specbench.errors import UserError
-from sglang_specbench.machine import inspect_machine, why_not
+from sglang_specbench.machine import Machine, inspect_machine, why_not
 
 SWEEP = "selftest"
 AUDITED = ("dflash", "lilicorr")  # argmax and sampled proposals at temperature 1: the two rules of verification
@@ -60,7 +60,7 @@ def selftest(
         raise UserError("selftest needs SGLang", 'pip install "sglang-specbench[serve]"')
     make_folder(out, "selftest: --out")
     where: Device = cast(Device, detect_device()) if device == "auto" else device
-    sweep = _with_plain_arms(load(SWEEP), where)
+    sweep = _with_plain_arms(load(SWEEP), where, machine)
     try:
         with one_way_to_stop():
             measured = [_measure(sweep, dtype, where, out / dtype, console) for dtype in ("float32", "bfloat16")]
@@ -75,9 +75,8 @@ def selftest(
     raise typer.Exit(max(*codes, *(EXIT[verdict] for verdict in verdicts)))
 
 
-def _with_plain_arms(sweep: Sweep, device: str) -> Sweep:
+def _with_plain_arms(sweep: Sweep, device: str, machine: Machine) -> Sweep:
     """``sweep`` with the arms that need no checkpoint and run on ``device``, which no list of a file can know."""
-    machine = inspect_machine()
     machine = machine if device == "cuda" else replace(machine, gpus=())
     plain = [a.name for a in ARMS.values() if a.algorithm and not a.checkpoint and not why_not(a, machine)]
     panels = tuple(replace(panel, arms=(*panel.arms, *plain)) for panel in sweep.panel)

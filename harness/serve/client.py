@@ -17,13 +17,12 @@ from harness.schema.cell import Cell
 from harness.schema.failure import Failure
 from harness.serve.counters import Counters
 from harness.serve.responses import Answer, ServerInfo
-from harness.serve.stream import Chunks
+from harness.serve.stream import ANSWER_BYTES, Chunks
 from sglang_specbench.errors import UserError
 from sglang_specbench.foreign_file import json_value
 
 INFO_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = 5.0
-ANSWER_BYTES = 256 << 20  # most of one answer: a million tokens, their ids and text
 FLUSH_TIMEOUT_S = 30.0  # how long the server itself waits to be idle; it answers 400 if it is not
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from harness.schema.failure import Failure
 
-MOST_BYTES = 256 << 20  # of one event
+ANSWER_BYTES = 256 << 20  # most of one answer, and of one event: a million tokens, their ids and text
 _COUNT = re.compile(rb'"completion_tokens":\s*(\d{1,9})\b')  # inside a text its quotes would be escaped
 _DONE = b"[DONE]"
 
@@ -37,8 +37,8 @@ class Chunks:
                 del held[: end + 2]
                 if self._take(event, now):
                     return
-            if len(held) > MOST_BYTES:
-                raise Failure("invalid", f"/generate: an event of more than {MOST_BYTES:,} bytes")
+            if len(held) > ANSWER_BYTES:
+                raise Failure("invalid", f"/generate: an event of more than {ANSWER_BYTES:,} bytes")
         raise Failure("aborted", "/generate: the stream ended before its end marker")
 
     def _take(self, event: bytes, now: float) -> bool:

@@ -12,7 +12,7 @@ from harness.schema.cell import Cell
 from harness.sweep.resolve import Inputs
 from harness.sweep.sweep import AR, MOST_CELLS, Panel, SetSpec, Sweep
 from sglang_specbench import SGLANG_VERSION, __version__
-from sglang_specbench.arms import ARMS, Arm, base_of
+from sglang_specbench.arms import ARMS, Arm, table_order
 from sglang_specbench.errors import UserError
 
 VERSIONS = (f"sglang {SGLANG_VERSION}", f"specbench {__version__}")
@@ -54,7 +54,7 @@ def server_identity(arm: Arm, temperature: float) -> tuple[object, ...]:
 def distinct(arms: Sequence[str], temperature: float) -> list[str]:
     """``arms`` without those that are, at ``temperature``, another one of them; order kept."""
     first: dict[tuple[object, ...], str] = {}
-    for name in sorted(arms, key=lambda name: (list(ARMS).index(base_of(name)), name)):
+    for name in sorted(arms, key=table_order):
         first.setdefault(server_identity(ARMS[name], temperature), name)
     kept = set(first.values())
     return [name for name in arms if name in kept]

@@ -13,7 +13,7 @@ from harness.store.frames import Frames
 from harness.tables.build import absence_notes, audit_notes, title_of
 from harness.tables.render import markdown, terminal
 from harness.tables.table import Column, Table, TableCell, TableRow, Text, words
-from sglang_specbench.arms import ARMS, base_of
+from sglang_specbench.arms import ARMS, table_order
 from sglang_specbench.atomic_file import write_text
 from sglang_specbench.console import Console
 
@@ -67,7 +67,7 @@ def _settings(results: Results) -> list[Setting]:
 def of_place(place: Setting, results: Results, frames: Frames, compared: Sequence[Equality]) -> Table:
     """The arms at ``place``, a setting without its arm."""
     here = [s for s in _settings(results) if s.of("") == place]
-    here.sort(key=lambda s: (list(ARMS).index(base_of(s.arm)), s.arm))
+    here.sort(key=lambda s: table_order(s.arm))
     tier = f" {place.tier}" if place.tier else ""
     return Table(
         name="first",

@@ -87,6 +87,9 @@ def test_the_sweep_has_every_arm_that_the_mini_models_can_serve():
 def test_arms_without_a_checkpoint_are_added_where_they_run(monkeypatch):
     machine = inspect_machine()
     monkeypatch.setattr(selftest, "inspect_machine", lambda: replace(machine, gpus=("H100",), problems=()))
-    gained = selftest._with_plain_arms(load("selftest"), "cuda").panel[0].arms
+    gained = selftest._with_plain_arms(load("selftest"), "cuda", selftest.inspect_machine()).panel[0].arms
     assert set(gained) - set(load("selftest").panel[0].arms) == {"ngram"}
-    assert selftest._with_plain_arms(load("selftest"), "cpu").panel[0].arms == load("selftest").panel[0].arms
+    assert (
+        selftest._with_plain_arms(load("selftest"), "cpu", selftest.inspect_machine()).panel[0].arms
+        == load("selftest").panel[0].arms
+    )
